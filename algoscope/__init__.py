@@ -1,0 +1,68 @@
+"""algoscope: see which learning algorithm an in-context learner runs.
+
+The public names are loaded on first use, so that `algoscope --help` answers without
+waiting for JAX.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from algoscope.comparison import Comparison as Comparison
+    from algoscope.comparison import compare as compare
+    from algoscope.configuration import PRESETS as PRESETS
+    from algoscope.configuration import TrainingConfig as TrainingConfig
+    from algoscope.configuration import preset as preset
+    from algoscope.initialization import random_transformer as random_transformer
+    from algoscope.learner import InContextLearner as InContextLearner
+    from algoscope.predictors import LinearPredictor as LinearPredictor
+    from algoscope.predictors import Predictor as Predictor
+    from algoscope.predictors import bayes as bayes
+    from algoscope.predictors import figure_1_references as figure_1_references
+    from algoscope.predictors import gd as gd
+    from algoscope.predictors import knn as knn
+    from algoscope.predictors import ols as ols
+    from algoscope.predictors import ridge as ridge
+    from algoscope.predictors import sgd as sgd
+    from algoscope.pretrained import shipped_models as shipped_models
+    from algoscope.tasks import Dataset as Dataset
+    from algoscope.tasks import FixedWeights as FixedWeights
+    from algoscope.tasks import LinearRegression as LinearRegression
+    from algoscope.transformer import Block as Block
+    from algoscope.transformer import ForwardPass as ForwardPass
+    from algoscope.transformer import Transformer as Transformer
+    from algoscope.transformer import TransformerLayer as TransformerLayer
+
+_HOMES = {
+    "comparison": ("Comparison", "compare"),
+    "configuration": ("PRESETS", "TrainingConfig", "preset"),
+    "initialization": ("random_transformer",),
+    "learner": ("InContextLearner",),
+    "predictors": (
+        "LinearPredictor",
+        "Predictor",
+        "bayes",
+        "figure_1_references",
+        "gd",
+        "knn",
+        "ols",
+        "ridge",
+        "sgd",
+    ),
+    "pretrained": ("shipped_models",),
+    "tasks": ("Dataset", "FixedWeights", "LinearRegression"),
+    "transformer": ("Block", "ForwardPass", "Transformer", "TransformerLayer"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str):
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'algoscope' has no attribute '{name}'")
+    return getattr(import_module(f"algoscope.{_HOME_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*_HOME_OF, "__version__"])

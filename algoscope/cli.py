@@ -1,0 +1,409 @@
+"""`algoscope <command>`: a command is a frozen dataclass, its fields are the options.
+
+Exit status: 0 done, 1 failed, 2 bad input (one line), 130 interrupted and saved.
+JAX is imported by the commands that compute, so that help is instant.
+"""
+
+import contextlib
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from algoscope.configuration import (
+    PRESETS,
+    Activation,
+    BlockKind,
+    Initialization,
+    Recipe,
+    TaskKind,
+    TrainingConfig,
+    preset,
+)
+from algoscope.validation import (
+    InvalidTypeError,
+    InvalidValueError,
+    require_at_least,
+)
+
+CORE_FLOPS = 35e9  # per second and core: what training reaches at H = 64
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train an in-context learner: a preset, with any of its choices changed."""
+
+    preset: str = "demo"
+    """Where to start from: demo, d1, d2, d4, control-d4, d8 or paper."""
+    out: Path | None = None
+    """The run's directory. By default runs/PRESET-ID."""
+    resume: bool = False
+    """Go on with the run in this directory."""
+    steps: int | None = None
+    """How many steps to train for."""
+    seed: int | None = None
+    """Seed of the initial weights and of the data."""
+    task: TaskKind | None = None
+    """linear: w is drawn for every dataset; control: w is always 1."""
+    dim: int | None = None
+    """d, the number of coordinates of x."""
+    num_examples: int | None = None
+    """n, the pairs (x, y) in a training sequence."""
+    prior_variance: float | None = None
+    """τ², the variance of w."""
+    noise_variance: float | None = None
+    """σ², the variance of the label noise."""
+    num_layers: int | None = None
+    """L, the depth."""
+    hidden_size: int | None = None
+    """H, the width."""
+    num_heads: int | None = None
+    """M, the attention heads."""
+    block: BlockKind | None = None
+    """The paper's block, or the modern one with a norm before attention."""
+    activation: Activation | None = None
+    """σ, the nonlinearity of the feed-forward part."""
+    initialization: Initialization | None = None
+    """How the first weights are drawn."""
+    recipe: Recipe | None = None
+    """fast: Muon; paper: Adam."""
+    learning_rate: float | None = None
+    """The highest learning rate."""
+    weight_decay: float | None = None
+    """Weight decay."""
+    warmup: float | None = None
+    """Share of the steps over which the learning rate rises."""
+    clip: float | None = None
+    """Largest norm of a gradient; 0: no limit."""
+    batch_size: int | None = None
+    """Datasets per step."""
+    curriculum: bool | None = None
+    """Grow the dimension and the length over the first third."""
+    steps_per_call: int | None = None
+    """Steps in one compiled call."""
+    evaluate_every: int | None = None
+    """Steps between two evaluations."""
+    save_every: int | None = None
+    """Steps between two saves."""
+    devices: int | None = None
+    """Devices to divide the batch over. By default all; on a CPU, one per core."""
+    coordinator: str | None = None
+    """HOST:PORT of process 0, to train over several processes."""
+    num_processes: int | None = None
+    """How many processes train together."""
+    process_id: int | None = None
+    """Which of them this is, from 0."""
+    evaluation_datasets: int = 10_000
+    """Held-out datasets for the table in the finished model's card."""
+    name: str | None = None
+    """The model's name in its card and in figures. By default the preset's."""
+    json: bool = False
+    """Print the result as JSON."""
+
+    @property
+    def config(self) -> TrainingConfig:
+        """The preset with the changes."""
+        changes = {
+            name: value
+            for name in TrainingConfig.__dataclass_fields__
+            if (value := getattr(self, name)) is not None
+        }
+        return replace(preset(self.preset), **changes)
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Compare a model with the textbook algorithms of figure 1."""
+
+    model: tyro.conf.Positional[str]
+    """A shipped model's name, or a directory."""
+    num_datasets: int = 10_000
+    """Held-out datasets."""
+    num_examples: int | None = None
+    """The most examples before a query. By default all there is room for."""
+    noise_variance: float | None = None
+    """σ² of the test data. By default as in training."""
+    prior_variance: float | None = None
+    """τ² of the test data. By default as in training."""
+    seed: int = 0
+    """Seed of the test data."""
+    out: Path | None = None
+    """Write the comparison to this file."""
+    figure: Path | None = None
+    """Draw the comparison to this .png, .svg or .pdf file."""
+    json: bool = False
+    """Print the comparison as JSON."""
+
+
+@dataclass(frozen=True)
+class Models:
+    """List the models that come with algoscope."""
+
+    json: bool = False
+    """Print the list as JSON."""
+
+
+@dataclass(frozen=True)
+class Presets:
+    """List the training presets and what they cost."""
+
+    json: bool = False
+    """Print the list as JSON."""
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Train a small learner and ask which algorithm the shipped d = 8 model runs."""
+
+    out: Path = Path("demo")
+    """Where results go."""
+    num_datasets: int = 10_000
+    """Held-out datasets."""
+
+
+Command = (
+    Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    | Annotated[Models, tyro.conf.subcommand("models")]
+    | Annotated[Presets, tyro.conf.subcommand("presets")]
+    | Annotated[Demo, tyro.conf.subcommand("demo")]
+)
+
+
+def estimated_seconds(config: TrainingConfig) -> float:
+    """Return about how long a run takes on this machine's cores."""
+    return config.steps * config.flops_per_step / (CORE_FLOPS * _num_cores())
+
+
+def _num_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
+def run_train(command: Train) -> None:
+    """Train, or go on training, and print what came out."""
+    config = command.config
+    distributed = (command.coordinator, command.num_processes, command.process_id)
+    if len({value is None for value in distributed}) > 1:
+        raise InvalidValueError(
+            "coordinator",
+            "come together with --num-processes and --process-id",
+            ", ".join(str(value) for value in distributed),
+        )
+    if command.devices is not None:
+        require_at_least("devices", command.devices, 1)
+    require_at_least("evaluation_datasets", command.evaluation_datasets, 1)
+    out = command.out or Path("runs") / f"{command.preset}-{config.run_id}"
+
+    import jax
+
+    on_cpu = command.devices or (1 if command.coordinator else _num_cores())
+    while config.batch_size % on_cpu and command.devices is None:
+        on_cpu -= 1
+    jax.config.update("jax_num_cpu_devices", on_cpu)
+    if command.coordinator is not None:
+        jax.distributed.initialize(
+            command.coordinator, command.num_processes, command.process_id
+        )
+
+    from algoscope.console import duration, small, training_progress
+    from algoscope.runs import Run, execute
+    from algoscope.training import TrainingDivergedError, data_mesh
+
+    mesh = data_mesh(None if command.coordinator else command.devices)
+    run = Run.open(out, config, resume=command.resume)
+    _note(
+        f"Run {config.run_id} in {out}: {config.num_parameters:,} parameters, "
+        f"{config.steps:,} steps of {config.flops_per_step / 1e9:.1f} GFLOP, about "
+        f"{duration(estimated_seconds(config))} on {_num_cores()} cores; "
+        f"{mesh.size} device(s)."
+    )
+    if run.finished:
+        _note("This run is finished.")
+    name = command.name or command.preset
+    try:
+        with training_progress(name) as watch:
+            execute(
+                run,
+                name=name,
+                mesh=mesh,
+                watch=watch,
+                evaluation_datasets=command.evaluation_datasets,
+            )
+    except TrainingDivergedError as error:
+        _note(f"algoscope: {error}")
+        sys.exit(1)
+    if jax.process_index() > 0:
+        return
+    last = run.metrics()[-1]
+    if command.json:
+        print(json.dumps({"run_id": config.run_id, "out": str(out), **last}))
+        return
+    print(
+        f"{name}: loss {last['loss']:.4f}, SPD(OLS)/d {small(last['spd_ols'])}, "
+        f"SPD(Bayes)/d {small(last['spd_bayes'])} after {config.steps:,} steps and "
+        f"{duration(last['seconds'])}. Model: {out}"
+    )
+
+
+def run_evaluate(command: Evaluate) -> None:
+    """Compare a model with the references and print, save or draw the result."""
+    require_at_least("num_datasets", command.num_datasets, 1)
+    require_at_least("seed", command.seed, 0)
+    from algoscope import verdict
+    from algoscope.checkpoints import read_json
+    from algoscope.comparison import compare
+    from algoscope.console import print_table
+    from algoscope.figures import draw_comparison
+    from algoscope.learner import InContextLearner
+    from algoscope.predictors import figure_1_references
+    from algoscope.pretrained import CONFIG, locate
+    from algoscope.tasks import LinearRegression
+
+    learner = InContextLearner.from_pretrained(command.model)
+    trained = read_json(locate(command.model) / CONFIG).get("training", {})
+
+    def choice(name: str, default: float) -> float:
+        given = getattr(command, name)
+        return trained.get(name, default) if given is None else given
+
+    task = LinearRegression(
+        learner.dim, choice("prior_variance", 1.0), choice("noise_variance", 0.0)
+    )
+    comparison = compare(
+        learner,
+        figure_1_references(),
+        task,
+        num_examples=command.num_examples or learner.max_examples,
+        num_datasets=command.num_datasets,
+        seed=command.seed,
+    )
+    if command.out:
+        comparison.save(command.out)
+    if command.figure:
+        draw_comparison(comparison, command.figure)
+    if command.json:
+        print(json.dumps(asdict(comparison)))
+        return
+    header, rows = verdict.table(comparison)
+    print_table(f"SPD/d of {learner.name} to each reference", header, rows)
+    print(verdict.sentence(comparison))
+
+
+def run_models(command: Models) -> None:
+    """Print the shipped models."""
+    from algoscope.console import print_table, small
+    from algoscope.pretrained import model_facts, shipped_models
+
+    facts = [model_facts(name) for name in shipped_models()]
+    if command.json:
+        print(json.dumps(facts))
+        return
+    header = ["model", "task", "d", "examples", "L", "H", "M", "SPD(OLS)/d"]
+    rows = [
+        [*(str(fact[name]) for name in header[:-1]), small(float(fact["spd_ols"]))]
+        for fact in facts
+    ]
+    print_table("Models that come with algoscope", header, rows)
+
+
+def run_presets(command: Presets) -> None:
+    """Print the presets with their estimated cost."""
+    if command.json:
+        print(json.dumps({name: asdict(config) for name, config in PRESETS.items()}))
+        return
+    from algoscope.console import duration, print_table
+
+    header = ["preset", "d", "n", "L", "H", "M", "parameters", "steps", "cost here"]
+    rows = [
+        [
+            name,
+            *map(
+                str, (c.dim, c.num_examples, c.num_layers, c.hidden_size, c.num_heads)
+            ),
+            f"{c.num_parameters:,}",
+            f"{c.steps:,}",
+            f"about {duration(estimated_seconds(c))}",
+        ]
+        for name, c in PRESETS.items()
+    ]
+    print_table(f"Training presets, on {_num_cores()} cores", header, rows)
+
+
+def run_demo(command: Demo) -> None:
+    """Run the demonstration."""
+    require_at_least("num_datasets", command.num_datasets, 1)
+    import jax
+
+    jax.config.update("jax_num_cpu_devices", _num_cores())
+    from algoscope import demo
+
+    demo.run_demo(command.out, num_datasets=command.num_datasets)
+
+
+RUNNERS: dict[type, Any] = {
+    Train: run_train,
+    Evaluate: run_evaluate,
+    Models: run_models,
+    Presets: run_presets,
+    Demo: run_demo,
+}
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _parse(arguments: Sequence[str]) -> Any:
+    """Return the command, turning the parser's boxed complaints into one line."""
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            return tyro.cli(
+                Command,  # type: ignore[arg-type]
+                prog="algoscope",
+                description="See which learning algorithm an in-context learner runs.",
+                args=list(arguments),
+                config=(tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone),
+            )
+    except SystemExit as stop:
+        if stop.code:
+            _note(f"algoscope: {_one_line(complaint.getvalue())}")
+        raise
+
+
+def _one_line(boxed: str) -> str:
+    """Return the words of a boxed message without its frame and advice on help.
+
+    Example:
+        >>> _one_line("╭─ Error ─╮\\n│ bad --steps │\\n│ ───── │\\n╰───╯")
+        'bad --steps'
+    """
+    lines = [line.strip(" │") for line in boxed.splitlines()]
+    words = [line for line in lines if line and not re.match(r"[╭╰]", line)]
+    ends = [i for i, line in enumerate(words) if line.startswith("For full help")]
+    kept = words[: ends[0]] if ends else words
+    return " ".join(line for line in kept if set(line) != {"─"})
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and exit with its status."""
+    try:
+        command = _parse(sys.argv[1:] if arguments is None else arguments)
+        RUNNERS[type(command)](command)
+    except (InvalidValueError, InvalidTypeError) as error:
+        _note(f"algoscope: {error}")
+        sys.exit(2)
+    except KeyboardInterrupt as interrupt:
+        _note(f"algoscope: {interrupt or 'interrupted.'}")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

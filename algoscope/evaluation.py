@@ -1,0 +1,52 @@
+"""Predictions of learners and references on held-out tasks, at every prefix at once.
+
+Every predictor sees the same datasets (common random numbers). References are computed
+in float64 whatever the learner's precision, so that what is measured is the learner.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from algoscope.predictors import Predictor
+from algoscope.tasks import Task
+from algoscope.validation import require_at_least
+
+BATCH = 250  # datasets per compiled call
+
+Inputs = Float[np.ndarray, "datasets examples dim"]
+Labels = Float[np.ndarray, "datasets examples"]
+
+
+def held_out(
+    task: Task, *, num_datasets: int, num_examples: int, seed: int
+) -> tuple[Inputs, Labels]:
+    """Return x and y of fresh datasets, from keys that training does not use."""
+    require_at_least("num_datasets", num_datasets, 1)
+    require_at_least("seed", seed, 0)
+    held_out_key = jax.random.fold_in(jax.random.key(seed), 2**31)  # beyond any step
+    keys = jax.random.split(held_out_key, num_datasets)
+    with jax.enable_x64(False):
+        data = jax.jit(jax.vmap(lambda key: task.sample(key, num_examples)))(keys)
+    return np.asarray(data.x), np.asarray(data.y)
+
+
+def predict_all(predictor: Predictor, x: Inputs, y: Labels) -> Labels:
+    """Return the predictions at every position of every dataset."""
+    compiled = jax.jit(jax.vmap(predictor.predict_prefixes))
+    total = len(x)
+    batch = min(BATCH, total)
+    predictions = []
+    for start in range(0, total, batch):
+        # The last batch is filled up with rows of its own: one shape, one compilation.
+        rows = np.resize(np.arange(start, min(start + batch, total)), batch)
+        part = compiled(jnp.asarray(x[rows]), jnp.asarray(y[rows]))
+        predictions.append(np.asarray(part))
+    return np.concatenate(predictions)[:total]
+
+
+def predict_exactly(predictor: Predictor, x: Inputs, y: Labels) -> Labels:
+    """Return the predictions computed in float64: for references."""
+    with jax.enable_x64(True):
+        return predict_all(predictor, x.astype(np.float64), y.astype(np.float64))

@@ -1,0 +1,116 @@
+"""A transformer as a predictor (paper §2.2): learning happens in the forward pass."""
+
+from pathlib import Path
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.core import Tracer
+from jaxtyping import Array, Float
+
+from algoscope.pretrained import load_transformer, locate, save_transformer
+from algoscope.sequences import at_queries, encode_context
+from algoscope.transformer import Transformer
+from algoscope.validation import InvalidValueError
+
+
+class InContextLearner(eqx.Module):
+    """A transformer that predicts y′ for a query x′ from the examples before it.
+
+    Example:
+        >>> learner = InContextLearner.from_pretrained("linear-d2")
+        >>> x, y = jnp.array([[1.0, 0.0], [0.0, 1.0]]), jnp.array([1.0, -1.0])
+        >>> bool(abs(learner(x, y, jnp.array([1.0, 1.0]))) < 0.2)  # w = (1, −1)
+        True
+    """
+
+    transformer: Transformer
+    name: str = eqx.field(static=True, default="ICL")
+
+    @property
+    def dim(self) -> int:
+        """d: the number of coordinates of an input."""
+        return self.transformer.token_size - 1
+
+    @property
+    def max_examples(self) -> int:
+        """How many examples there is room for before a query."""
+        return (self.transformer.max_time - 1) // 2
+
+    def __call__(
+        self,
+        x: Float[Array, "examples dim"],
+        y: Float[Array, " examples"],
+        query: Float[Array, " dim"],
+        /,
+    ) -> Float[Array, ""]:
+        """Return the prediction for `query` after the examples."""
+        x, y, query = jnp.asarray(x), jnp.asarray(y), jnp.asarray(query)
+        if query.shape != (self.dim,):
+            rule = f"be one input of {self.dim} coordinates"
+            raise InvalidValueError("query", rule, f"shape {query.shape}")
+        self._refuse_unfit(x, y, num_before_query=x.shape[0])
+        _refuse_not_finite("query", query)
+        x = jnp.concatenate([x, query[None].astype(x.dtype)])
+        y = jnp.concatenate([y, jnp.zeros(1, y.dtype)])
+        return self._predict(x, y)[-1]
+
+    def predict_prefixes(
+        self, x: Float[Array, "examples dim"], y: Float[Array, " examples"], /
+    ) -> Float[Array, " examples"]:
+        """Return the prediction at each xᵢ from the examples before it, in one pass."""
+        x, y = jnp.asarray(x), jnp.asarray(y)
+        self._refuse_unfit(x, y, num_before_query=max(x.shape[0] - 1, 0))
+        return self._predict(x, y)
+
+    def _predict(
+        self, x: Float[Array, "examples dim"], y: Float[Array, " examples"]
+    ) -> Float[Array, " examples"]:
+        return at_queries(self.transformer(encode_context(x, y)).output)
+
+    def _refuse_unfit(self, x: Array, y: Array, num_before_query: int) -> None:
+        if x.ndim != 2 or x.shape[1] != self.dim:
+            rule = f"have shape (examples, {self.dim})"
+            raise InvalidValueError(
+                "x", rule, f"shape {x.shape}", "For a batch, use `jax.vmap`."
+            )
+        if y.shape != x.shape[:1]:
+            rule = f"have shape ({x.shape[0]},), one label per example"
+            raise InvalidValueError("y", rule, f"shape {y.shape}")
+        if num_before_query > self.max_examples:
+            rule = f"hold at most {self.max_examples} examples before a query"
+            raise InvalidValueError("x", rule, num_before_query)
+        _refuse_not_finite("x", x)
+        _refuse_not_finite("y", y)
+
+    def save_pretrained(
+        self,
+        directory: str | Path,
+        *,
+        card: str | None = None,
+        about: dict | None = None,
+    ) -> None:
+        """Write the learner to a directory, with a model card and facts `about` it."""
+        if card is None:
+            card = f"# {self.name}\n\nAn in-context learner for d = {self.dim}.\n"
+        save_transformer(
+            Path(directory),
+            self.transformer,
+            name=self.name,
+            card=card,
+            about=about or {},
+        )
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path) -> "InContextLearner":
+        """Return a shipped model by name, or the one saved in a directory."""
+        directory = locate(name)
+        transformer, config = load_transformer(directory)
+        return cls(transformer, str(config.get("name", directory.name)))
+
+
+def _refuse_not_finite(name: str, values: Array) -> None:
+    """Refuse NaN and infinity, where there are values to look at."""
+    if isinstance(values, Tracer):
+        return
+    if not bool(jnp.all(jnp.isfinite(values))):
+        raise InvalidValueError(name, "be finite", "NaN or infinity")

@@ -1,0 +1,53 @@
+"""Datasets as token sequences (paper §2.3).
+
+A dataset (x₁,y₁), …, (xₙ,yₙ) becomes x̃₁, ỹ₁, …, x̃ₙ, ỹₙ with x̃ = [0, x] and
+ỹ = [y, 0_d]: tokens of size d+1, two per example. A causal model predicts yᵢ at the
+position of x̃ᵢ, where it has seen the i−1 examples before it; every other position's
+output is ignored.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from algoscope.validation import InvalidValueError
+
+Examples = Float[Array, "*batch examples dim"]
+Labels = Float[Array, "*batch examples"]
+Tokens = Float[Array, "*batch time token"]
+
+
+def encode(x: Examples, y: Labels) -> Tokens:
+    """Return the 2n tokens x̃₁, ỹ₁, …, x̃ₙ, ỹₙ.
+
+    Example:
+        >>> encode(jnp.array([[1.0, 2.0]]), jnp.array([5.0])).tolist()
+        [[0.0, 1.0, 2.0], [5.0, 0.0, 0.0]]
+    """
+    if x.shape[:-1] != y.shape:
+        rule = f"hold one label for each of the examples of `x` {x.shape}"
+        raise InvalidValueError("y", rule, f"shape {y.shape}")
+    y = y[..., None].astype(x.dtype)
+    x_tokens = jnp.concatenate([jnp.zeros_like(y), x], axis=-1)
+    y_tokens = jnp.concatenate([y, jnp.zeros_like(x)], axis=-1)
+    tokens = jnp.stack([x_tokens, y_tokens], axis=-2)
+    *batch, examples, _, size = tokens.shape
+    return tokens.reshape(*batch, 2 * examples, size)
+
+
+def encode_context(x: Examples, y: Labels) -> Tokens:
+    """Return the tokens up to x̃ₙ: all that a prediction of y₁, …, yₙ may depend on."""
+    return encode(x, y)[..., :-1, :]
+
+
+def decode(tokens: Tokens) -> tuple[Examples, Labels]:
+    """Return the x and y that `encode` put into `tokens`."""
+    time = tokens.shape[-2]
+    if time % 2:
+        rule = "hold two tokens per example"
+        raise InvalidValueError("tokens", rule, f"{time} tokens")
+    return tokens[..., ::2, 1:], tokens[..., 1::2, 0]
+
+
+def at_queries(outputs: Float[Array, "*batch time"]) -> Labels:
+    """Return what a model said at the positions of x̃₁, x̃₂, …: its predictions."""
+    return outputs[..., ::2]

@@ -1,0 +1,258 @@
+"""The decoder-only transformer (paper §2.1, eq. 1-7).
+
+A transformer is its weights and nothing else: `training` finds them by gradient
+descent, `construction` writes them down, and the same forward pass runs both.
+
+Layer l maps the hidden states H⁽ˡ⁾ to H⁽ˡ⁺¹⁾:
+
+    b_j = softmax((W_j^Q hᵢ + b_j^Q)ᵀ (W_j^K H_:i + b_j^K)) (W_j^V H_:i + b_j^V)
+    a   = W^F [b₁, …, b_m] + b^F
+    h′  = W₁ σ(W₂ λ(a + h) + b₂) + b₁ + a + h
+
+λ is layer normalization without gain and shift, which the next matrix can absorb. In
+the paper's block attention reads h itself and scores are not scaled; the modern block
+(`pre_norm`) reads λ(h), and the read-out then sees λ(H⁽ᴸ⁾).
+
+Axes: `time` tokens, `hidden` units (paper: H), `heads` (paper: m), `key` and `value`
+units of one head, `inner` units of the feed-forward part, `stack` the layers.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import get_args
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from algoscope.configuration import Activation
+from algoscope.validation import (
+    InvalidValueError,
+    require_choice,
+    require_not_negative,
+    require_positive,
+)
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "gelu": partial(jax.nn.gelu, approximate=False),  # x/2 (1 + erf(x/√2)): eq. 6
+    "gelu_tanh": partial(jax.nn.gelu, approximate=True),
+    "relu": jax.nn.relu,
+    "tanh": jnp.tanh,
+    "silu": jax.nn.silu,
+    "softplus": jax.nn.softplus,
+}
+
+# Up to this depth the layers are laid out one after the other for XLA, which runs
+# faster; beyond it they share one compiled body, which compiles faster.
+UNROLLED_LAYERS = 16
+
+
+@dataclass(frozen=True)
+class Block:
+    """What a layer computes, apart from its weights. The defaults are the paper's."""
+
+    pre_norm: bool = False  # attention reads λ(h) instead of h
+    activation: Activation = "gelu"  # σ
+    layer_norm_epsilon: float = 1e-5  # added to the variance; the paper has none
+    attention_scale: float = 1.0  # multiplies the scores; commonly 1/√key
+    imaginary_timestep: bool = False  # a zero logit before each softmax: app. C.4.1
+
+    def __post_init__(self):
+        require_choice("activation", self.activation, get_args(Activation))
+        require_not_negative("layer_norm_epsilon", self.layer_norm_epsilon)
+        require_positive("attention_scale", self.attention_scale)
+
+
+def layer_norm(
+    h: Float[Array, "*batch hidden"], epsilon: float
+) -> Float[Array, "*batch hidden"]:
+    """Return λ(h) = (h − E[h]) / √(Var[h] + ε), over the last axis (eq. 7)."""
+    centered = h - jnp.mean(h, axis=-1, keepdims=True)
+    variance = jnp.mean(centered * centered, axis=-1, keepdims=True)
+    return centered * jax.lax.rsqrt(variance + epsilon)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _softmax(
+    scores: Float[Array, "*batch time"], imaginary: bool
+) -> Float[Array, "*batch time"]:
+    """Return exp(sᵢ) / Σⱼ exp(sⱼ), with one more zero logit in the sum if `imaginary`.
+
+    The derivative is written out because the one that autodiff finds for the zero
+    logit keeps the maximum and the exponentials for the backward pass.
+    """
+    top = jnp.max(scores, axis=-1, keepdims=True)
+    if imaginary:
+        top = jnp.maximum(top, 0)
+    weights = jnp.exp(scores - top)
+    total = jnp.sum(weights, axis=-1, keepdims=True)
+    return weights / (total + jnp.exp(-top) if imaginary else total)
+
+
+@_softmax.defjvp
+def _softmax_jvp(imaginary, primals, tangents):
+    alpha = _softmax(*primals, imaginary)
+    (change,) = tangents
+    return alpha, alpha * (change - jnp.sum(alpha * change, axis=-1, keepdims=True))
+
+
+class TransformerLayer(eqx.Module):
+    """The weights of one layer, or of a stack of layers along a leading axis."""
+
+    w_q: Float[Array, "*stack heads key hidden"]
+    w_k: Float[Array, "*stack heads key hidden"]
+    w_v: Float[Array, "*stack heads value hidden"]
+    w_f: Float[Array, "*stack heads hidden value"]
+    w_2: Float[Array, "*stack inner hidden"]  # applied first: eq. 5
+    w_1: Float[Array, "*stack hidden inner"]
+    b_q: Float[Array, "*stack heads key"]
+    b_k: Float[Array, "*stack heads key"]
+    b_v: Float[Array, "*stack heads value"]
+    b_f: Float[Array, "*stack hidden"]
+    b_2: Float[Array, "*stack inner"]
+    b_1: Float[Array, "*stack hidden"]
+
+    def __call__(
+        self, h: Float[Array, "batch time hidden"], block: Block
+    ) -> tuple[
+        Float[Array, "batch time hidden"], Float[Array, "batch heads time time"]
+    ]:
+        """Return H⁽ˡ⁺¹⁾ and the attention weights that led to it."""
+        read = layer_norm(h, block.layer_norm_epsilon) if block.pre_norm else h
+        a, alpha = self.attention(read, block)
+        return self.feed_forward(a + h, block), alpha
+
+    def attention(
+        self, h: Float[Array, "batch time hidden"], block: Block
+    ) -> tuple[
+        Float[Array, "batch time hidden"], Float[Array, "batch heads time time"]
+    ]:
+        """Return a (eq. 1-3) and the weights α of every head."""
+        batch, time, hidden = h.shape
+        heads, key, _ = self.w_q.shape
+        value = self.w_v.shape[1]
+
+        # One matrix product for all heads' queries, keys and values.
+        parts = (self.w_q, self.w_k, self.w_v)
+        w_qkv = jnp.concatenate([w.reshape(-1, hidden) for w in parts])
+        b_qkv = jnp.concatenate([b.reshape(-1) for b in (self.b_q, self.b_k, self.b_v)])
+        projected = h.reshape(-1, hidden) @ w_qkv.T + b_qkv[None]
+        q, k, v = jnp.split(projected, [heads * key, 2 * heads * key], axis=-1)
+
+        def by_head(part: Float[Array, "rows units"]) -> Array:
+            return part.reshape(batch, time, heads, -1).transpose(0, 2, 1, 3)
+
+        scores = jnp.einsum("bmtk,bmsk->bmts", by_head(q), by_head(k))
+        future = np.triu(np.full((time, time), -np.inf, scores.dtype), 1)
+        alpha = _softmax(
+            scores * block.attention_scale + future[None, None],
+            block.imaginary_timestep,
+        )
+        b = jnp.einsum("bmts,bmsv->btmv", alpha, by_head(v))
+        w_f = self.w_f.transpose(0, 2, 1).reshape(heads * value, hidden)
+        a = b.reshape(batch * time, heads * value) @ w_f + self.b_f[None]
+        return a.reshape(h.shape), alpha
+
+    def feed_forward(
+        self, x: Float[Array, "batch time hidden"], block: Block
+    ) -> Float[Array, "batch time hidden"]:
+        """Return W₁ σ(W₂ λ(x) + b₂) + b₁ + x (eq. 4-5)."""
+        rows = layer_norm(x, block.layer_norm_epsilon).reshape(-1, x.shape[-1])
+        inner = ACTIVATIONS[block.activation](rows @ self.w_2.T + self.b_2[None])
+        return x + (inner @ self.w_1.T + self.b_1[None]).reshape(x.shape)
+
+
+class ForwardPass(eqx.Module):
+    """All that one run computes: what is predicted, and what can be probed."""
+
+    output: Float[Array, "*batch time"]
+    hidden: Float[Array, "*batch depth time hidden"]  # H⁽⁰⁾, …, H⁽ᴸ⁾
+    attention: Float[Array, "*batch layers heads time time"] | None = None
+
+
+class Transformer(eqx.Module):
+    """Linear read-in, learned absolute positions, L layers, linear read-out."""
+
+    w_e: Float[Array, "hidden token"]
+    positions: Float[Array, "max_time hidden"]
+    layers: TransformerLayer  # stacked: every field has a leading layer axis
+    w_o: Float[Array, " hidden"]
+    b_o: Float[Array, ""]
+    block: Block = eqx.field(static=True, default=Block())
+
+    @property
+    def token_size(self) -> int:
+        """The size of one input token."""
+        return self.w_e.shape[1]
+
+    @property
+    def max_time(self) -> int:
+        """The longest sequence, in tokens, that there are positions for."""
+        return self.positions.shape[0]
+
+    @property
+    def num_layers(self) -> int:
+        """The depth L."""
+        return self.layers.w_1.shape[0]
+
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers the weights hold."""
+        return sum(leaf.size for leaf in jax.tree.leaves(self))
+
+    def __call__(
+        self, tokens: Float[Array, "*batch time token"], *, attention: bool = False
+    ) -> ForwardPass:
+        """Run the tokens through every layer, keeping all hidden states.
+
+        With `attention`, the attention weights of every head are kept too.
+        """
+        *batch, time, token_size = tokens.shape
+        if token_size != self.token_size:
+            rule = f"hold tokens of size {self.token_size}"
+            raise InvalidValueError("tokens", rule, f"shape {tokens.shape}")
+        if time > self.max_time:
+            rule = f"hold at most {self.max_time} tokens, one per position embedding"
+            raise InvalidValueError("tokens", rule, time)
+
+        rows = tokens.reshape(-1, token_size).astype(self.w_e.dtype) @ self.w_e.T
+        h = rows.reshape(math.prod(batch), time, -1) + self.positions[None, :time]
+        last, (later, alpha) = self._run_layers(h)
+        hidden = jnp.concatenate([h[None], later])
+        if self.block.pre_norm:
+            last = layer_norm(last, self.block.layer_norm_epsilon)
+        output = last @ self.w_o + self.b_o
+
+        def unfold(kept: Array) -> Array:
+            return jnp.moveaxis(kept, 0, 1).reshape(*batch, -1, *kept.shape[2:])
+
+        return ForwardPass(
+            output.reshape(*batch, time),
+            unfold(hidden),
+            unfold(alpha) if attention else None,
+        )
+
+    def _run_layers(self, h: Float[Array, "batch time hidden"]):
+        def step(h, layer: TransformerLayer):
+            h, alpha = layer(h, self.block)
+            return h, (h, alpha)
+
+        if self.num_layers > UNROLLED_LAYERS:
+            return jax.lax.scan(step, h, self.layers)
+        kept = []
+        for index in range(self.num_layers):
+            layer = jax.tree.map(lambda leaf, i=index: leaf[i], self.layers)
+            h, states = step(h, layer)
+            kept.append(states)
+        return h, jax.tree.map(lambda *states: jnp.stack(states), *kept)
+
+
+def stack_layers(layers: list[TransformerLayer]) -> TransformerLayer:
+    """Return the layers, all of one shape, as one stack in the order given."""
+    if not layers:
+        raise InvalidValueError("layers", "hold at least one layer", "none")
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *layers)

@@ -1,0 +1,79 @@
+"""The one form of every refusal: `name` must <rule>, got <value>. <remedy>.
+
+Checks run where a value enters (a constructor, a public function, a command), before
+anything is compiled or written. Values that JAX is tracing have no value yet and pass.
+"""
+
+import difflib
+import math
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+
+def refusal(name: str, rule: str, value: Any, remedy: str = "") -> str:
+    """Return the message, for example `` `dim` must be at least 1, got 0.``
+
+    Example:
+        >>> refusal("dim", "be at least 1", 0)
+        '`dim` must be at least 1, got 0.'
+    """
+    return f"`{name}` must {rule}, got {value}.{' ' + remedy if remedy else ''}"
+
+
+class InvalidValueError(ValueError):
+    """A value that breaks a rule, in the one form of every refusal."""
+
+    def __init__(self, name: str, rule: str, value: Any, remedy: str = ""):
+        super().__init__(refusal(name, rule, value, remedy))
+
+
+class InvalidTypeError(TypeError):
+    """A value of the wrong kind, in the one form of every refusal."""
+
+    def __init__(self, name: str, rule: str, value: Any, remedy: str = ""):
+        super().__init__(refusal(name, rule, value, remedy))
+
+
+def _require_number(name: str, value: Any, kind: type, word: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, kind):
+        raise InvalidTypeError(name, f"be {word}", repr(value))
+
+
+def require_at_least(name: str, value: Any, least: int, remedy: str = "") -> None:
+    """Refuse what is not an integer ≥ `least`."""
+    _require_number(name, value, numbers.Integral, "an integer")
+    if value < least:
+        raise InvalidValueError(name, f"be at least {least}", value, remedy)
+
+
+def require_positive(name: str, value: Any, remedy: str = "") -> None:
+    """Refuse what is not a finite number > 0."""
+    _require_number(name, value, numbers.Real, "a number")
+    if not (value > 0 and math.isfinite(value)):
+        raise InvalidValueError(name, "be positive", value, remedy)
+
+
+def require_not_negative(name: str, value: Any, remedy: str = "") -> None:
+    """Refuse what is not a finite number ≥ 0."""
+    _require_number(name, value, numbers.Real, "a number")
+    if not (value >= 0 and math.isfinite(value)):
+        raise InvalidValueError(name, "not be negative", value, remedy)
+
+
+def require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Refuse a name that is not among `choices`, and suggest the nearest.
+
+    Example:
+        >>> try:
+        ...     require_choice("preset", "dmeo", ["demo", "d8"])
+        ... except ValueError as error:
+        ...     print(error)
+        `preset` must be one of demo, d8, got 'dmeo'. Did you mean 'demo'?
+    """
+    choices = list(choices)
+    if value not in choices:
+        near = difflib.get_close_matches(str(value), choices, n=1)
+        remedy = f"Did you mean '{near[0]}'?" if near else ""
+        rule = f"be one of {', '.join(choices)}"
+        raise InvalidValueError(name, rule, repr(value), remedy)

@@ -1,0 +1,44 @@
+"""A comparison in words: the table by regime, and the sentence that answers."""
+
+from algoscope.comparison import LABELS, Comparison
+
+
+def regimes(comparison: Comparison) -> list[tuple[str, int, int]]:
+    """Return the regimes that the comparison covers: name, first and last n."""
+    d, most = comparison.dim, comparison.num_examples
+    spans = [
+        ("under-determined", 1, min(d - 1, most)),
+        ("n = d", d, d),
+        ("over-determined", d + 1, most),
+    ]
+    return [(name, a, b) for name, a, b in spans if a <= b <= most]
+
+
+def table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
+    """Return a header and one row per reference, the nearest first."""
+    spans = regimes(comparison)
+    header = ["reference", "all n ≥ 1"]
+    header += [f"{name} ({a}–{b})" if a < b else name for name, a, b in spans]
+    everything = comparison.nearest(1, comparison.num_examples)
+    rows = []
+    for name in [*(name for name, _ in everything), LABELS]:
+        curve = comparison.against(name)
+        cells = [curve.average(1, comparison.num_examples)]
+        cells += [curve.average(a, b) for _, a, b in spans]
+        rows.append([name, *(f"{cell:.2g}" for cell in cells)])
+    return header, rows
+
+
+def sentence(comparison: Comparison) -> str:
+    """Return the answer to "which algorithm is it?", as far as SPD can tell."""
+    (first, nearest), *others = comparison.nearest(1, comparison.num_examples)
+    text = (
+        f"{comparison.learner} behaves most like {first}: SPD/d = {nearest:.2g} on "
+        f"average over 1 to {comparison.num_examples} examples "
+        f"({comparison.num_datasets:,} datasets)"
+    )
+    if others:
+        second, distance = others[0]
+        times = distance / max(nearest, 1e-300)
+        text += f"; the next is {second}, {times:.2g} times as far ({distance:.2g})"
+    return text + "."
