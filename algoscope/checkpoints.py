@@ -70,7 +70,7 @@ def _digest(arrays: Mapping[str, np.ndarray]) -> str:
     for name in sorted(arrays):
         array = arrays[name]
         digest.update(f"{name} {array.dtype} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
+        digest.update(array.tobytes())
     return digest.hexdigest()
 
 
@@ -78,7 +78,7 @@ def save_arrays(
     path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]
 ) -> None:
     """Write named arrays and a few strings about them to one safetensors file."""
-    contiguous = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
+    contiguous = {name: np.asarray(a, order="C") for name, a in arrays.items()}
     header = {**metadata, "sha256": _digest(contiguous)}
     write_atomically(path, safetensors.numpy.save(contiguous, metadata=header))
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import tyro
 
@@ -217,7 +217,9 @@ def run_train(command: Train) -> None:
     from algoscope.training import TrainingDivergedError, data_mesh
 
     mesh = data_mesh(None if command.coordinator else command.devices)
-    run = Run.open(out, config, resume=command.resume)
+    run = Run(out, config)
+    if jax.process_index() == 0:
+        run = Run.open(out, config, resume=command.resume)
     _note(
         f"Run {config.run_id} in {out}: {config.num_parameters:,} parameters, "
         f"{config.steps:,} steps of {config.flops_per_step / 1e9:.1f} GFLOP, about "
@@ -366,7 +368,7 @@ def _parse(arguments: Sequence[str]) -> Any:
     try:
         with contextlib.redirect_stderr(complaint):
             return tyro.cli(
-                Command,  # type: ignore[arg-type]
+                cast(Any, Command),
                 prog="algoscope",
                 description="See which learning algorithm an in-context learner runs.",
                 args=list(arguments),

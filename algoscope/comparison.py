@@ -83,6 +83,11 @@ class Comparison:
             if values.pop("format") != "algoscope comparison":
                 raise KeyError("format")
             curves = [Curve(**curve) for curve in values.pop("curves")]
+            if (
+                len({len(part) for c in curves for part in (c.mean, c.low, c.high)})
+                != 1
+            ):
+                raise KeyError("curves")
             return cls(curves=curves, **values)
         except (KeyError, TypeError) as error:
             raise DamagedFileError(
@@ -110,6 +115,11 @@ def compare(
     Also measures the learner and the references against the labels (their risk).
     """
     require_at_least("num_examples", num_examples, 1)
+    names = [LABELS, learner.name, *(reference.name for reference in references)]
+    for name in names:
+        if names.count(name) > 1:
+            rule = f"have a name of its own; {LABELS} stands for the labels"
+            raise InvalidValueError("each predictor", rule, f"'{name}' twice")
     x, y = held_out(
         task, num_datasets=num_datasets, num_examples=num_examples + 1, seed=seed
     )

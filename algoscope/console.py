@@ -15,10 +15,13 @@ from rich.progress import (
 )
 from rich.progress import Progress as ProgressBar
 from rich.table import Table
+from rich.text import Text
 
 from algoscope.runs import Progress
 
-PLAIN_SECONDS = 10  # between two lines when the output is not a terminal
+# When the output is not a terminal:
+PLAIN_SECONDS = 10  # between two lines of progress
+PLAIN_WIDTH = 200  # characters, so that no table is cut
 
 
 def duration(seconds: float) -> str:
@@ -31,7 +34,7 @@ def duration(seconds: float) -> str:
     for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= 1.5 * size:
             amount = seconds / size
-            return f"{amount:.0f} {unit}" if amount >= 10 else f"{amount:.1f} {unit}"
+            return f"{amount:.0f} {unit}" if amount >= 9.95 else f"{amount:.1f} {unit}"
     return f"{seconds:.0f} s"
 
 
@@ -101,9 +104,13 @@ def print_table(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> None:
     """Print a table: the first column to the left, numbers to the right."""
-    table = Table(title=title, title_justify="left")
+    table = Table(title=Text(title), title_justify="left")
     for index, name in enumerate(header):
-        table.add_column(name, justify="right" if index else "left", no_wrap=True)
+        justify = "right" if index else "left"
+        table.add_column(Text(name), justify=justify, overflow="fold")
     for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+        table.add_row(*(Text(cell) for cell in row))
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=PLAIN_WIDTH)
+    console.print(table)

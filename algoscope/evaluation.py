@@ -4,10 +4,15 @@ Every predictor sees the same datasets (common random numbers). References are c
 in float64 whatever the learner's precision, so that what is measured is the learner.
 """
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from algoscope.predictors import Predictor
 from algoscope.tasks import Task
@@ -32,9 +37,24 @@ def held_out(
     return np.asarray(data.x), np.asarray(data.y)
 
 
+@eqx.filter_jit
+def _run_module(predictor: Any, x: Array, y: Array) -> Array:
+    return jax.vmap(predictor.predict_prefixes)(x, y)
+
+
+def _compiled(predictor: Predictor) -> Callable[[Array, Array], Array]:
+    """Return the predictor on a batch, compiled.
+
+    The weights of a learner are arguments there, so new weights compile nothing.
+    """
+    if isinstance(predictor, eqx.Module):
+        return partial(_run_module, predictor)
+    return jax.jit(jax.vmap(predictor.predict_prefixes))
+
+
 def predict_all(predictor: Predictor, x: Inputs, y: Labels) -> Labels:
     """Return the predictions at every position of every dataset."""
-    compiled = jax.jit(jax.vmap(predictor.predict_prefixes))
+    compiled = _compiled(predictor)
     total = len(x)
     batch = min(BATCH, total)
     predictions = []

@@ -52,6 +52,8 @@ def random_transformer(
         raise InvalidValueError(
             "num_heads", "divide `hidden_size`", f"{num_heads} and {hidden_size}"
         )
+    if inner_size is not None:
+        require_at_least("inner_size", inner_size, 1)
     rng = np.random.default_rng(seed)
     key = hidden_size // num_heads
     inner = 4 * hidden_size if inner_size is None else inner_size

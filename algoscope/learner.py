@@ -10,7 +10,11 @@ from jaxtyping import Array, Float
 from algoscope.pretrained import load_transformer, locate, save_transformer
 from algoscope.sequences import at_queries, encode_context
 from algoscope.transformer import Transformer
-from algoscope.validation import InvalidValueError
+from algoscope.validation import (
+    InvalidValueError,
+    require_examples,
+    require_query,
+)
 
 
 class InContextLearner(eqx.Module):
@@ -45,9 +49,7 @@ class InContextLearner(eqx.Module):
     ) -> Float[Array, ""]:
         """Return the prediction for `query` after the examples."""
         x, y, query = jnp.asarray(x), jnp.asarray(y), jnp.asarray(query)
-        if query.shape != (self.dim,):
-            rule = f"be one input of {self.dim} coordinates"
-            raise InvalidValueError("query", rule, f"shape {query.shape}")
+        require_query(query, self.dim)
         self._refuse_unfit(x, y, num_before_query=x.shape[0])
         _refuse_not_finite("query", query)
         x = jnp.concatenate([x, query[None].astype(x.dtype)])
@@ -68,14 +70,7 @@ class InContextLearner(eqx.Module):
         return at_queries(self.transformer(encode_context(x, y)).output)
 
     def _refuse_unfit(self, x: Array, y: Array, num_before_query: int) -> None:
-        if x.ndim != 2 or x.shape[1] != self.dim:
-            rule = f"have shape (examples, {self.dim})"
-            raise InvalidValueError(
-                "x", rule, f"shape {x.shape}", "For a batch, use `jax.vmap`."
-            )
-        if y.shape != x.shape[:1]:
-            rule = f"have shape ({x.shape[0]},), one label per example"
-            raise InvalidValueError("y", rule, f"shape {y.shape}")
+        require_examples(x, y, self.dim)
         if num_before_query > self.max_examples:
             rule = f"hold at most {self.max_examples} examples before a query"
             raise InvalidValueError("x", rule, num_before_query)

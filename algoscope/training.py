@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key
 
 from algoscope.configuration import TrainingConfig
 from algoscope.initialization import random_transformer
@@ -76,7 +76,8 @@ def initial_state(config: TrainingConfig, dtype: str = "float32") -> TrainingSta
         dtype=dtype,
     )
     step = jnp.zeros((), jnp.int32)
-    return TrainingState(transformer, optimizer(config).init(transformer), step)  # type: ignore[arg-type]
+    optimizer_state = optimizer(config).init(cast(Any, transformer))
+    return TrainingState(transformer, optimizer_state, step)
 
 
 def objective(
@@ -111,7 +112,7 @@ def curriculum(
 
 
 def _draw_batch(
-    config: TrainingConfig, keys: PRNGKeyArray, step: Int[Array, ""]
+    config: TrainingConfig, keys: Key[Array, " batch"], step: Int[Array, ""]
 ) -> tuple[Dataset, Float[Array, " examples"] | None]:
     """Return one dataset per key, and the positions that count."""
     task = task_of(config)

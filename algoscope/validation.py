@@ -1,7 +1,7 @@
 """The one form of every refusal: `name` must <rule>, got <value>. <remedy>.
 
 Checks run where a value enters (a constructor, a public function, a command), before
-anything is compiled or written. Values that JAX is tracing have no value yet and pass.
+anything is compiled or written. They look at plain numbers, never at traced ones.
 """
 
 import difflib
@@ -59,6 +59,25 @@ def require_not_negative(name: str, value: Any, remedy: str = "") -> None:
     _require_number(name, value, numbers.Real, "a number")
     if not (value >= 0 and math.isfinite(value)):
         raise InvalidValueError(name, "not be negative", value, remedy)
+
+
+def require_examples(x: Any, y: Any, dim: int | None = None) -> None:
+    """Refuse x and y that are not n inputs, of `dim` coordinates, and n labels."""
+    if x.ndim != 2 or dim not in (None, x.shape[1]):
+        wanted = "dim" if dim is None else dim
+        rule = f"have shape (examples, {wanted})"
+        remedy = "For a batch, use `jax.vmap`."
+        raise InvalidValueError("x", rule, f"shape {x.shape}", remedy)
+    if y.shape != x.shape[:1]:
+        rule = f"have shape ({x.shape[0]},), one label per example"
+        raise InvalidValueError("y", rule, f"shape {y.shape}")
+
+
+def require_query(query: Any, dim: int) -> None:
+    """Refuse a query that is not one input of `dim` coordinates."""
+    if query.shape != (dim,):
+        rule = f"be one input of {dim} coordinates"
+        raise InvalidValueError("query", rule, f"shape {query.shape}")
 
 
 def require_choice(name: str, value: Any, choices: Iterable[str]) -> None:

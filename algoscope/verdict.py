@@ -1,5 +1,7 @@
 """A comparison in words: the table by regime, and the sentence that answers."""
 
+import math
+
 from algoscope.comparison import LABELS, Comparison
 
 
@@ -29,9 +31,18 @@ def table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
+def _times(ratio: float) -> str:
+    """Return how many times as far, in plain digits."""
+    if ratio >= 1e6:
+        return "over a million times"
+    return f"{ratio:.2g} times" if ratio < 10 else f"{ratio:,.0f} times"
+
+
 def sentence(comparison: Comparison) -> str:
     """Return the answer to "which algorithm is it?", as far as SPD can tell."""
     (first, nearest), *others = comparison.nearest(1, comparison.num_examples)
+    if not math.isfinite(nearest):
+        return f"{comparison.learner} is like none of these: it predicts no numbers."
     text = (
         f"{comparison.learner} behaves most like {first}: SPD/d = {nearest:.2g} on "
         f"average over 1 to {comparison.num_examples} examples "
@@ -39,6 +50,7 @@ def sentence(comparison: Comparison) -> str:
     )
     if others:
         second, distance = others[0]
-        times = distance / max(nearest, 1e-300)
-        text += f"; the next is {second}, {times:.2g} times as far ({distance:.2g})"
+        text += f"; the next is {second}"
+        text += f", {_times(distance / nearest)} as far" if nearest else ""
+        text += f" ({distance:.2g})"
     return text + "."

@@ -12,6 +12,8 @@ from typing import Protocol, runtime_checkable
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from algoscope.validation import require_examples, require_query
+
 
 @runtime_checkable
 class Predictor(Protocol):
@@ -50,6 +52,7 @@ class LinearPredictor:
         self, x: Float[Array, "examples dim"], y: Float[Array, " examples"]
     ) -> Float[Array, " dim"]:
         """Return w(D), the weights after all examples."""
+        require_examples(x, y)
         return self.prefix_weights(x, y)[-1]
 
     def __call__(
@@ -59,10 +62,13 @@ class LinearPredictor:
         query: Float[Array, " dim"],
         /,
     ) -> Float[Array, ""]:
-        return self.weights(x, y) @ query
+        weights = self.weights(x, y)
+        require_query(query, x.shape[1])
+        return weights @ query
 
     def predict_prefixes(
         self, x: Float[Array, "examples dim"], y: Float[Array, " examples"], /
     ) -> Float[Array, " examples"]:
         """Return wᵢ₋₁ᵀxᵢ for i = 1, …, n."""
+        require_examples(x, y)
         return jnp.sum(self.prefix_weights(x, y)[:-1] * x, axis=-1)

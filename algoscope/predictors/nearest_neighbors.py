@@ -8,7 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from algoscope.validation import require_at_least, require_choice
+from algoscope.validation import (
+    require_at_least,
+    require_choice,
+    require_examples,
+    require_query,
+)
 
 Weighting = Literal["uniform", "weighted"]
 
@@ -40,6 +45,8 @@ class NearestNeighbors:
         query: Float[Array, " dim"],
         /,
     ) -> Float[Array, ""]:
+        require_examples(x, y)
+        require_query(query, x.shape[1])
         distances = jnp.sum((x - query[None]) ** 2, axis=-1)
         return self._mean_label(distances[None], y)[0]
 
@@ -47,6 +54,7 @@ class NearestNeighbors:
         self, x: Float[Array, "examples dim"], y: Float[Array, " examples"], /
     ) -> Float[Array, " examples"]:
         """Return the prediction at each xᵢ from the examples before it."""
+        require_examples(x, y)
         distances = jnp.sum((x[:, None] - x[None]) ** 2, axis=-1)
         future = np.triu(np.ones((len(x), len(x)), bool))
         return self._mean_label(jnp.where(future, jnp.inf, distances), y)

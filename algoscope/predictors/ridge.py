@@ -20,6 +20,8 @@ def ridge_prefix_weights(
     never exceeds 1:
 
         g = Px / (λ + xᵀPx),   w ← w + g (y − wᵀx),   P ← P − g (Px)ᵀ
+
+    P is exact to the machine's ε, so the weights are to about ε/λ.
     """
     dim = x.shape[1]
 

@@ -1,0 +1,72 @@
+"""What every benchmark ends with: a Markdown table, and a JSON file to check it by."""
+
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from algoscope.checkpoints import write_json
+from algoscope.comparison import provenance
+
+RESULTS = Path(__file__).parent / "results"
+LOAD_AT_START = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+
+
+def num_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def note(line: str) -> None:
+    """Tell the person who waits; the table alone goes to standard output."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def note_load() -> None:
+    """Say so if the machine is busy: the numbers will be worth little."""
+    if LOAD_AT_START > 0.5:
+        note(
+            f"Others compute here (load {LOAD_AT_START:.1f}): the numbers mean little."
+        )
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table, the first column to the left, the rest to the right."""
+    rule = [":--", *["--:"] * (len(header) - 1)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, rule, *rows])
+
+
+def write(path: Path, settings: Any, results: Any, **versions: str) -> None:
+    """Write the results with all that is needed to judge and to repeat them."""
+    packages = {name: version(name) for name in ("equinox", "optax")}
+    write_json(
+        path,
+        {
+            "benchmark": Path(sys.argv[0]).stem,
+            "command": shlex.join(["python", *sys.argv]),
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "machine": machine(),
+            "versions": {**provenance(), **packages, **versions},
+            "settings": settings,
+            "results": results,
+        },
+    )
+    note(f"Written to {path}.")
+
+
+def machine() -> dict[str, Any]:
+    """Return the processor, its cores, and the load before the benchmark."""
+    model = platform.processor() or platform.machine()
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        lines = information.read_text().splitlines()
+        names = [line.split(":", 1)[1] for line in lines if line.startswith("model n")]
+        model = names[0].strip() if names else model
+    return {"cpu": model, "cores": num_cores(), "load_at_start": LOAD_AT_START}

@@ -1,0 +1,33 @@
+"""Tests run in double precision, and a random test draws the same numbers each time."""
+
+from zlib import crc32
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import settings
+from jaxtyping import PRNGKeyArray
+
+jax.config.update("jax_num_cpu_devices", 4)  # for data-parallel training
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# deadline: the first example of a test compiles.
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.load_profile("repeatable")
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """A number of the test's own: fixed, and different from every other test's."""
+    return crc32(request.node.nodeid.encode())
+
+
+@pytest.fixture
+def rng(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.fixture
+def key(seed: int) -> PRNGKeyArray:
+    return jax.random.key(seed)

@@ -1,0 +1,332 @@
+"""A comparison measures what it says, and survives the disk."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from comparisons import curve, handmade
+from refusals import refuses
+
+from algoscope import comparison
+from algoscope.checkpoints import DamagedFileError
+from algoscope.comparison import LABELS, Comparison, Curve, compare, provenance
+from algoscope.evaluation import held_out
+from algoscope.metrics import bootstrap_interval
+from algoscope.predictors import gd, ols, ridge
+from algoscope.tasks import LinearRegression
+
+DIM, EXAMPLES, DATASETS, SEED = 2, 4, 30, 1
+TASK = LinearRegression(DIM, noise_variance=0.3)
+LEARNER = replace(ols, name="learner")
+REFERENCES = (gd(0.02), ols, ridge(0.5))
+
+
+@pytest.fixture(scope="module")
+def sampled() -> tuple[np.ndarray, np.ndarray]:
+    return held_out(TASK, num_datasets=DATASETS, num_examples=EXAMPLES + 1, seed=SEED)
+
+
+@pytest.fixture(scope="module")
+def measured(sampled) -> Comparison:
+    """A learner that is least squares, against references that include it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparison, "held_out", lambda task, **sizes: sampled)
+        return compare(
+            LEARNER,
+            REFERENCES,
+            TASK,
+            num_examples=EXAMPLES,
+            num_datasets=DATASETS,
+            seed=SEED,
+        )
+
+
+# Measuring.
+
+
+def test_a_learner_that_is_least_squares_is_told_to_be(measured):
+    (name, distance), (_, second), _ = measured.nearest(1, EXAMPLES)
+    assert name == "OLS"
+    assert distance < 1e-8  # single against double precision
+    assert second > 1e-3
+
+
+def test_there_is_a_curve_for_each_reference_and_for_each_predictor_s_risk(measured):
+    assert [(curve.first, curve.second) for curve in measured.curves] == [
+        ("learner", "GD(0.02)"),
+        ("learner", "OLS"),
+        ("learner", "Ridge(0.5)"),
+        ("learner", LABELS),
+        ("GD(0.02)", LABELS),
+        ("OLS", LABELS),
+        ("Ridge(0.5)", LABELS),
+    ]
+
+
+def test_every_curve_begins_without_examples_and_ends_with_all(measured):
+    assert measured.num_examples == EXAMPLES
+    for each in measured.curves:
+        for column in (each.mean, each.low, each.high, each.median):
+            assert len(column) == EXAMPLES + 1
+            assert all(type(number) is float for number in column)
+        if each.second != LABELS:  # all predict 0
+            assert each.mean[0] == each.low[0] == each.high[0] == each.median[0] == 0
+
+
+def at_every_prefix(weights, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the predictions of a function from x and y to weights, in NumPy."""
+    return np.array(
+        [
+            [rows[n] @ weights(rows[:n], labels[:n]) for n in range(EXAMPLES + 1)]
+            for rows, labels in zip(x, y, strict=True)
+        ]
+    )
+
+
+def test_the_columns_are_statistics_of_the_spd_over_datasets(measured, sampled):
+    x, y = (part.astype(np.float64) for part in sampled)
+    step = at_every_prefix(lambda x, y: 2 * 0.02 * x.T @ y, x, y)
+    least = at_every_prefix(lambda x, y: np.linalg.pinv(x, rcond=1e-6) @ y, x, y)
+    by_names = {(c.first, c.second): c for c in measured.curves}
+    for pair, difference, tolerance in (
+        (("GD(0.02)", LABELS), step - y, 1e-9),
+        (("learner", LABELS), least - y, 1e-3),  # in single precision
+        (("learner", "GD(0.02)"), least - step, 1e-3),
+    ):
+        spd, found = difference**2 / DIM, by_names[pair]
+        low, high = bootstrap_interval(spd, seed=SEED)
+        np.testing.assert_allclose(found.mean, spd.mean(0), rtol=tolerance)
+        np.testing.assert_allclose(found.median, np.median(spd, 0), rtol=tolerance)
+        np.testing.assert_allclose(found.low, low, rtol=tolerance)
+        np.testing.assert_allclose(found.high, high, rtol=tolerance)
+
+
+def test_the_datasets_are_those_that_the_comparison_names(sampled, monkeypatch):
+    asked = []
+
+    def watched(task, **sizes):
+        asked.append((task, sizes))
+        return sampled
+
+    monkeypatch.setattr(comparison, "held_out", watched)
+    compare(LEARNER, [], TASK, num_examples=EXAMPLES, num_datasets=DATASETS, seed=SEED)
+    sizes = {"num_datasets": DATASETS, "num_examples": EXAMPLES + 1, "seed": SEED}
+    assert asked == [(TASK, sizes)]
+
+
+def test_the_risk_of_a_reference_is_its_own(measured):
+    risks = {
+        c.first: c.average(1, EXAMPLES) for c in measured.curves if c.second == "Y"
+    }
+    assert risks["learner"] == pytest.approx(risks["OLS"], rel=1e-4)
+    assert risks["Ridge(0.5)"] < risks["OLS"]  # with noise, least squares overfits
+    assert len(set(risks.values())) == 4
+
+
+def test_a_comparison_says_how_it_was_made(measured):
+    assert (measured.learner, measured.dim) == ("learner", DIM)
+    assert measured.task == repr(TASK)
+    assert (measured.num_datasets, measured.seed) == (DATASETS, SEED)
+    assert measured.versions == provenance()
+
+
+def test_the_versions_are_those_that_decide_a_number():
+    versions = provenance()
+    assert set(versions) == {"python", "algoscope", "jax", "jaxlib", "numpy"}
+    assert versions["numpy"] == np.__version__
+
+
+def test_a_comparison_without_examples_is_refused():
+    with refuses(ValueError, "`num_examples` must be at least 1, got 0."):
+        compare(LEARNER, REFERENCES, TASK, num_examples=0)
+    with refuses(TypeError, "`num_examples` must be an integer, got 3.0."):
+        compare(LEARNER, REFERENCES, TASK, num_examples=3.0)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_comparison_without_datasets_is_refused():
+    with refuses(ValueError, "`num_datasets` must be at least 1, got 0."):
+        compare(LEARNER, REFERENCES, TASK, num_examples=1, num_datasets=0)
+    with refuses(ValueError, "`seed` must be at least 0, got -1."):
+        compare(LEARNER, REFERENCES, TASK, num_examples=1, seed=-1)
+
+
+@pytest.mark.parametrize(
+    ("learner", "references"),
+    [
+        ("OLS", ["OLS"]),
+        ("ICL", ["OLS", "GD", "OLS"]),
+        (LABELS, ["OLS"]),
+        ("A", [LABELS]),
+    ],
+    ids=["learner", "references", "learner Y", "reference Y"],
+)
+def test_a_name_that_is_taken_is_refused(learner, references):
+    first, *others = (replace(ols, name=name) for name in (learner, *references))
+    taken = LABELS if LABELS in (learner, *references) else "OLS"
+    message = (
+        "`each predictor` must have a name of its own; Y stands for the labels, "
+        f"got '{taken}' twice."
+    )
+    with refuses(ValueError, message):
+        compare(first, others, TASK, num_examples=1, num_datasets=1)
+
+
+# Reading.
+
+SMALL = handmade(
+    {"A": [9.0, 4.0, 2.0, 3.0], "B": [9.0, 1.0, 8.0, 0.0], "C": [0.0, 2.0, 2.5, 7.0]}
+)
+
+
+def test_an_average_includes_both_ends():
+    each = curve("ICL", "A", [1.0, 2.0, 4.0, 8.0])
+    assert each.average(0, 3) == 3.75
+    assert each.average(1, 2) == 3.0
+    assert each.average(3, 3) == 8.0
+
+
+def test_the_curve_against_a_reference_is_the_learner_s():
+    assert SMALL.against("B") == curve("ICL", "B", [9.0, 1.0, 8.0, 0.0])
+    assert SMALL.against(LABELS).mean == [10.0] * 4
+
+
+def test_an_unknown_reference_is_refused_with_the_known_ones():
+    message = "`reference` must be one of A, B, C, Y, got 'D'."
+    with refuses(ValueError, message):
+        SMALL.against("D")
+
+
+@pytest.mark.xfail(strict=True, reason="`sorted` does not know where NaN belongs")
+def test_a_reference_that_diverged_is_nearest_to_nobody():
+    diverged = {"A": [0.0, 3.0], "B": [0.0, float("nan")], "C": [0.0, 1.0]}
+    assert [name for name, _ in handmade(diverged).nearest(1, 1)] == ["C", "A", "B"]
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "expected"),
+    [
+        (1, 3, [("A", 3.0), ("B", 3.0), ("C", 23 / 6)]),
+        (1, 1, [("B", 1.0), ("C", 2.0), ("A", 4.0)]),
+        (2, 2, [("A", 2.0), ("C", 2.5), ("B", 8.0)]),
+        (0, 3, [("C", 2.875), ("A", 4.5), ("B", 4.5)]),
+    ],
+)
+def test_references_are_sorted_by_their_mean_distance(start, stop, expected):
+    assert SMALL.nearest(start, stop) == [
+        (name, pytest.approx(distance)) for name, distance in expected
+    ]
+
+
+def test_the_number_of_examples_is_one_less_than_that_of_prefixes():
+    assert SMALL.num_examples == 3
+
+
+# Saving and loading.
+
+
+def test_what_was_saved_is_loaded(measured, tmp_path):
+    path = tmp_path / "new" / "evaluation.json"
+    measured.save(path)
+    assert Comparison.load(path) == measured
+    measured.save(path)  # over the old one
+    assert Comparison.load(path) == measured
+
+
+def test_any_name_survives_the_disk(tmp_path):
+    odd = handmade({'"\\\n': [0.1, 1e-300], "größer": [1e300, 2 / 3]}, "κ<script>")
+    odd.save(tmp_path / "odd.json")
+    assert Comparison.load(tmp_path / "odd.json") == odd
+
+
+def test_a_missing_file_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Comparison.load(tmp_path / "nowhere.json")
+
+
+def stored() -> dict:
+    return {"format": "algoscope comparison", **asdict(SMALL)}
+
+
+def without(name: str) -> dict:
+    return {key: value for key, value in stored().items() if key != name}
+
+
+CURVE = asdict(SMALL.curves[0])
+CURVE_WITHOUT_LOW = {key: value for key, value in CURVE.items() if key != "low"}
+NOT_COMPARISONS = {
+    "another format": (stored() | {"format": "algoscope"}, "'format'"),
+    "no format": (without("format"), "'format'"),
+    "no curves": (without("curves"), "'curves'"),
+    "no seed": (
+        without("seed"),
+        "Comparison.__init__() missing 1 required positional argument: 'seed'",
+    ),
+    "another field": (
+        stored() | {"color": 1},
+        "Comparison.__init__() got an unexpected keyword argument 'color'",
+    ),
+    "a damaged curve": (
+        stored() | {"curves": [CURVE, CURVE_WITHOUT_LOW]},
+        "Curve.__init__() missing 1 required positional argument: 'low'",
+    ),
+    "an empty list of curves": (stored() | {"curves": []}, "'curves'"),
+    "curves of two lengths": (
+        stored() | {"curves": [CURVE, CURVE | {"high": [1.0]}]},
+        "'curves'",
+    ),
+    "a number for curves": (
+        stored() | {"curves": 3},
+        "'int' object is not iterable",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_COMPARISONS)
+def test_a_file_that_holds_no_comparison_is_refused(kind, tmp_path):
+    values, error = NOT_COMPARISONS[kind]
+    path = tmp_path / "evaluation.json"
+    path.write_text(json.dumps(values))
+    message = f"`{path}` must hold a saved comparison, got an error in {error}."
+    with refuses(DamagedFileError, message):
+        Comparison.load(path)
+
+
+def refused_as_unreadable(path: Path, error: str):
+    message = f"`{path}` must be a readable JSON file, got {error}."
+    return refuses(DamagedFileError, message)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
+def test_a_truncated_file_is_refused(share, tmp_path):
+    path = tmp_path / "evaluation.json"
+    SMALL.save(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    with refused_as_unreadable(path, "JSONDecodeError"):
+        Comparison.load(path)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path):
+    path = tmp_path / "figure.png"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n\xff\xfe")
+    with refused_as_unreadable(path, "UnicodeDecodeError"):
+        Comparison.load(path)
+
+
+def test_a_directory_is_refused(tmp_path):
+    with refused_as_unreadable(tmp_path, "IsADirectoryError"):
+        Comparison.load(tmp_path)
+
+
+def test_a_file_that_holds_no_object_is_refused(tmp_path):
+    path = tmp_path / "metrics.json"
+    path.write_text("[1, 2]")
+    with refuses(DamagedFileError, f"`{path}` must hold a JSON object, got list."):
+        Comparison.load(path)
+
+
+def test_curves_and_comparisons_are_values():
+    assert Curve(**asdict(SMALL.curves[0])) == SMALL.curves[0]
+    assert replace(SMALL, seed=8) != SMALL
