@@ -1,4 +1,4 @@
-"""`algoscope <command>`: a command is a frozen dataclass, its fields are the options.
+"""`algoscope <command>`: what each command does with its options.
 
 Exit status: 0 done, 1 failed, 2 bad input (one line), 130 interrupted and saved.
 JAX is imported by the commands that compute, so that help is instant.
@@ -11,22 +11,14 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 import tyro
 
-from algoscope.configuration import (
-    PRESETS,
-    Activation,
-    BlockKind,
-    Initialization,
-    Recipe,
-    TaskKind,
-    TrainingConfig,
-    preset,
-)
+from algoscope.configuration import PRESETS, TrainingConfig
+from algoscope.options import Command, Demo, Evaluate, Models, Presets, Train
 from algoscope.validation import (
     InvalidTypeError,
     InvalidValueError,
@@ -34,147 +26,6 @@ from algoscope.validation import (
 )
 
 CORE_FLOPS = 35e9  # per second and core: what training reaches at H = 64
-
-
-@dataclass(frozen=True)
-class Train:
-    """Train an in-context learner: a preset, with any of its choices changed."""
-
-    preset: str = "demo"
-    """Where to start from: demo, d1, d2, d4, control-d4, d8 or paper."""
-    out: Path | None = None
-    """The run's directory. By default runs/PRESET-ID."""
-    resume: bool = False
-    """Go on with the run in this directory."""
-    steps: int | None = None
-    """How many steps to train for."""
-    seed: int | None = None
-    """Seed of the initial weights and of the data."""
-    task: TaskKind | None = None
-    """linear: w is drawn for every dataset; control: w is always 1."""
-    dim: int | None = None
-    """d, the number of coordinates of x."""
-    num_examples: int | None = None
-    """n, the pairs (x, y) in a training sequence."""
-    prior_variance: float | None = None
-    """τ², the variance of w."""
-    noise_variance: float | None = None
-    """σ², the variance of the label noise."""
-    num_layers: int | None = None
-    """L, the depth."""
-    hidden_size: int | None = None
-    """H, the width."""
-    num_heads: int | None = None
-    """M, the attention heads."""
-    block: BlockKind | None = None
-    """The paper's block, or the modern one with a norm before attention."""
-    activation: Activation | None = None
-    """σ, the nonlinearity of the feed-forward part."""
-    initialization: Initialization | None = None
-    """How the first weights are drawn."""
-    recipe: Recipe | None = None
-    """fast: Muon; paper: Adam."""
-    learning_rate: float | None = None
-    """The highest learning rate."""
-    weight_decay: float | None = None
-    """Weight decay."""
-    warmup: float | None = None
-    """Share of the steps over which the learning rate rises."""
-    clip: float | None = None
-    """Largest norm of a gradient; 0: no limit."""
-    batch_size: int | None = None
-    """Datasets per step."""
-    curriculum: bool | None = None
-    """Grow the dimension and the length over the first third."""
-    steps_per_call: int | None = None
-    """Steps in one compiled call."""
-    evaluate_every: int | None = None
-    """Steps between two evaluations."""
-    save_every: int | None = None
-    """Steps between two saves."""
-    devices: int | None = None
-    """Devices to divide the batch over. By default all; on a CPU, one per core."""
-    coordinator: str | None = None
-    """HOST:PORT of process 0, to train over several processes."""
-    num_processes: int | None = None
-    """How many processes train together."""
-    process_id: int | None = None
-    """Which of them this is, from 0."""
-    evaluation_datasets: int = 10_000
-    """Held-out datasets for the table in the finished model's card."""
-    name: str | None = None
-    """The model's name in its card and in figures. By default the preset's."""
-    json: bool = False
-    """Print the result as JSON."""
-
-    @property
-    def config(self) -> TrainingConfig:
-        """The preset with the changes."""
-        changes = {
-            name: value
-            for name in TrainingConfig.__dataclass_fields__
-            if (value := getattr(self, name)) is not None
-        }
-        return replace(preset(self.preset), **changes)
-
-
-@dataclass(frozen=True)
-class Evaluate:
-    """Compare a model with the textbook algorithms of figure 1."""
-
-    model: tyro.conf.Positional[str]
-    """A shipped model's name, or a directory."""
-    num_datasets: int = 10_000
-    """Held-out datasets."""
-    num_examples: int | None = None
-    """The most examples before a query. By default all there is room for."""
-    noise_variance: float | None = None
-    """σ² of the test data. By default as in training."""
-    prior_variance: float | None = None
-    """τ² of the test data. By default as in training."""
-    seed: int = 0
-    """Seed of the test data."""
-    out: Path | None = None
-    """Write the comparison to this file."""
-    figure: Path | None = None
-    """Draw the comparison to this .png, .svg or .pdf file."""
-    json: bool = False
-    """Print the comparison as JSON."""
-
-
-@dataclass(frozen=True)
-class Models:
-    """List the models that come with algoscope."""
-
-    json: bool = False
-    """Print the list as JSON."""
-
-
-@dataclass(frozen=True)
-class Presets:
-    """List the training presets and what they cost."""
-
-    json: bool = False
-    """Print the list as JSON."""
-
-
-@dataclass(frozen=True)
-class Demo:
-    """Train a small learner and ask which algorithm the shipped d = 8 model runs."""
-
-    out: Path = Path("demo")
-    """Where results go."""
-    num_datasets: int = 10_000
-    """Held-out datasets."""
-
-
-Command = (
-    Annotated[Train, tyro.conf.subcommand("train")]
-    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
-    | Annotated[Models, tyro.conf.subcommand("models")]
-    | Annotated[Presets, tyro.conf.subcommand("presets")]
-    | Annotated[Demo, tyro.conf.subcommand("demo")]
-)
 
 
 def estimated_seconds(config: TrainingConfig) -> float:

@@ -41,8 +41,8 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
                 fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5)
             )
             figure.suptitle(
-                f"Which algorithm is {_plain(comparison.learner)}?  d = {comparison.dim}, "
-                f"{comparison.num_datasets:,} datasets",
+                f"Which algorithm is {_plain(comparison.learner)}?  "
+                f"d = {comparison.dim}, {comparison.num_datasets:,} datasets",
                 fontsize=11,
             )
             figure.tight_layout()

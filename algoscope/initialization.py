@@ -47,10 +47,14 @@ def random_transformer(
     }
     for name, size in sizes.items():
         require_at_least(name, size, 1)
+    require_at_least("seed", seed, 0)
+    require_choice("dtype", dtype, ("float32", "float64"))
     require_choice("initialization", initialization, get_args(Initialization))
     if hidden_size % num_heads:
         raise InvalidValueError(
-            "num_heads", "divide `hidden_size`", f"{num_heads} and {hidden_size}"
+            "num_heads",
+            "divide `hidden_size`",
+            f"num_heads={num_heads} and hidden_size={hidden_size}",
         )
     if inner_size is not None:
         require_at_least("inner_size", inner_size, 1)

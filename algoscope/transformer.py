@@ -151,8 +151,8 @@ class TransformerLayer(eqx.Module):
         # One matrix product for all heads' queries, keys and values.
         parts = (self.w_q, self.w_k, self.w_v)
         w_qkv = jnp.concatenate([w.reshape(-1, hidden) for w in parts])
-        # Without the imaginary timestep softmax cancels what b_k adds to a row of scores.
-        # Leaving it out keeps rounding noise out of its gradient, which is zero.
+        # Softmax cancels what b_k adds to a row of scores, unless an imaginary zero is
+        # among them. Left out, no rounding noise enters its gradient, which is zero.
         b_k = self.b_k if block.imaginary_timestep else jnp.zeros_like(self.b_k)
         b_qkv = jnp.concatenate([b.reshape(-1) for b in (self.b_q, b_k, self.b_v)])
         projected = h.reshape(-1, hidden) @ w_qkv.T + b_qkv[None]
@@ -227,6 +227,9 @@ class Transformer(eqx.Module):
 
         With `attention`, the attention weights of every head are kept too.
         """
+        if tokens.ndim < 2 or tokens.shape[-2] < 1:
+            rule = "have shape (…, time, token) with at least one token"
+            raise InvalidValueError("tokens", rule, f"shape {tokens.shape}")
         *batch, time, token_size = tokens.shape
         if token_size != self.token_size:
             rule = f"hold tokens of size {self.token_size}"

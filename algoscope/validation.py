@@ -51,14 +51,16 @@ def require_positive(name: str, value: Any, remedy: str = "") -> None:
     """Refuse what is not a finite number > 0."""
     _require_number(name, value, numbers.Real, "a number")
     if not (value > 0 and math.isfinite(value)):
-        raise InvalidValueError(name, "be positive", value, remedy)
+        rule = "be finite" if value == math.inf else "be positive"
+        raise InvalidValueError(name, rule, value, remedy)
 
 
 def require_not_negative(name: str, value: Any, remedy: str = "") -> None:
     """Refuse what is not a finite number ≥ 0."""
     _require_number(name, value, numbers.Real, "a number")
     if not (value >= 0 and math.isfinite(value)):
-        raise InvalidValueError(name, "not be negative", value, remedy)
+        rule = "be finite" if value == math.inf else "not be negative"
+        raise InvalidValueError(name, rule, value, remedy)
 
 
 def require_examples(x: Any, y: Any, dim: int | None = None) -> None:

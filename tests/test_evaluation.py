@@ -163,34 +163,34 @@ def test_exact_predictions_are_computed_in_double_precision(x64):
     np.testing.assert_allclose(exact, expected, rtol=1e-13, atol=1e-13)
 
 
+class Counter:
+    """A count that may be part of a learner's form."""
+
+    count = 0
+
+
 class Scaled(eqx.Module):
     """A learner: what it predicts depends on its weights."""
 
     scale: jax.Array
-    traced: list[str] = eqx.field(static=True)
+    traced: Counter = eqx.field(static=True)
     name: str = "scaled"
 
     def __call__(self, x, y, query, /):
         return self.scale * query[0]
 
     def predict_prefixes(self, x, y, /):
-        self.traced.append(str(x.dtype))
+        self.traced.count += 1
         return self.scale * x[:, 0]
-
-
-class Names(list):
-    """A list that may be part of a learner's form."""
-
-    __hash__ = object.__hash__
 
 
 def test_new_weights_of_a_learner_compile_nothing(rng):
     x, y = rng.standard_normal((3, 2, DIM)), rng.standard_normal((3, 2))
-    traced = Names()
+    traced = Counter()
     for scale in (2.0, 5.0):
         predictions = predict_all(Scaled(jnp.asarray(scale), traced), x, y)
         np.testing.assert_allclose(predictions, scale * x[..., 0], rtol=1e-12)
-    assert len(traced) == 1
+    assert traced.count == 1
 
 
 @dataclass

@@ -208,5 +208,18 @@ def test_an_unknown_initialization_is_refused():
 
 
 def test_heads_that_do_not_divide_the_hidden_size_are_refused():
-    with refuses(ValueError, "`num_heads` must divide `hidden_size`, got 3 and 4."):
+    message = (
+        "`num_heads` must divide `hidden_size`, got num_heads=3 and hidden_size=4."
+    )
+    with refuses(ValueError, message):
         random_transformer(0, **changed(num_heads=3))
+
+
+def test_a_seed_or_a_precision_that_is_none_is_refused():
+    with refuses(ValueError, "`seed` must be at least 0, got -1."):
+        random_transformer(-1, **SMALL)
+    with refuses(TypeError, "`seed` must be an integer, got None."):
+        random_transformer(None, **SMALL)  # pyright: ignore[reportArgumentType]
+    message = "`dtype` must be one of float32, float64, got 'int32'."
+    with refuses(ValueError, f"{message} Did you mean 'float32'?"):
+        random_transformer(0, **SMALL, dtype="int32")

@@ -148,9 +148,9 @@ def test_the_curriculum_grows_to_everything_in_a_third_of_the_steps():
 def test_with_a_curriculum_labels_use_the_active_coordinates_only():
     config = replace(TINY, dim=4, steps=300, curriculum=True)
     _, losses = next(train(config, initial_state(config)))
-    # One active coordinate of four at first: the labels vary a quarter as much.
+    # One or two active coordinates of four at first: the labels vary half as much.
     _, plain = next(train(replace(config, curriculum=False), initial_state(config)))
-    assert np.mean(losses) < 0.5 * np.mean(plain)
+    assert np.mean(losses) < 0.75 * np.mean(plain)
 
 
 def test_the_schedule_warms_up_and_ends_at_zero():

@@ -725,3 +725,13 @@ def test_a_block_is_a_value():
     assert hash(MODERN) == hash(replace(MODERN))
     with pytest.raises(FrozenInstanceError):
         MODERN.pre_norm = False  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("shape", [(3,), (0, 3), (2, 0, 3)], ids=str)
+def test_a_sequence_without_tokens_is_refused(model, shape):
+    message = (
+        "`tokens` must have shape (…, time, token) with at least one token, "
+        f"got shape {shape}."
+    )
+    with refuses(ValueError, message):
+        model(jnp.zeros(shape))
