@@ -221,5 +221,5 @@ def test_a_seed_or_a_precision_that_is_none_is_refused():
     with refuses(TypeError, "`seed` must be an integer, got None."):
         random_transformer(None, **SMALL)  # pyright: ignore[reportArgumentType]
     message = "`dtype` must be one of float32, float64, got 'int32'."
-    with refuses(ValueError, f"{message} Did you mean 'float32'?"):
+    with refuses(ValueError, message):
         random_transformer(0, **SMALL, dtype="int32")
