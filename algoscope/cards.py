@@ -46,7 +46,7 @@ def model_card(
     curves = [c for c in comparison.curves if c.first == comparison.learner]
     first = curves[0]
     table = _markdown(
-        ["n", f"{first.second}", "95 %", *(c.second for c in curves[1:])],
+        ["n", first.second, "95 %", *(c.second for c in curves[1:])],
         [
             [
                 str(n),

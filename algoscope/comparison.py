@@ -3,6 +3,7 @@
 A comparison is data: it is saved, loaded, tabulated and drawn without the models.
 """
 
+import math
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -69,7 +70,7 @@ class Comparison:
             for curve in self.curves
             if curve.first == self.learner and curve.second != LABELS
         ]
-        return sorted(averages, key=lambda pair: pair[1])
+        return sorted(averages, key=lambda pair: (math.isnan(pair[1]), pair[1]))
 
     def save(self, path: Path) -> None:
         """Write the comparison as JSON."""
@@ -83,10 +84,8 @@ class Comparison:
             if values.pop("format") != "algoscope comparison":
                 raise KeyError("format")
             curves = [Curve(**curve) for curve in values.pop("curves")]
-            if (
-                len({len(part) for c in curves for part in (c.mean, c.low, c.high)})
-                != 1
-            ):
+            parts = [p for c in curves for p in (c.mean, c.low, c.high, c.median)]
+            if len({len(part) for part in parts}) != 1 or not parts[0]:
                 raise KeyError("curves")
             return cls(curves=curves, **values)
         except (KeyError, TypeError) as error:
@@ -115,6 +114,8 @@ def compare(
     Also measures the learner and the references against the labels (their risk).
     """
     require_at_least("num_examples", num_examples, 1)
+    if not references:
+        raise InvalidValueError("references", "name at least one predictor", "none")
     names = [LABELS, learner.name, *(reference.name for reference in references)]
     for name in names:
         if names.count(name) > 1:

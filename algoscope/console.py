@@ -51,7 +51,7 @@ def training_progress(label: str) -> Iterator[Callable[[Progress], None]]:
         yield _plain_watcher(label)
         return
     columns = (
-        TextColumn("[bold]{task.description}"),
+        TextColumn("{task.description}", style="bold", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("loss {task.fields[loss]}  SPD(OLS)/d {task.fields[spd]}"),

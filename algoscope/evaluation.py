@@ -29,6 +29,7 @@ def held_out(
 ) -> tuple[Inputs, Labels]:
     """Return x and y of fresh datasets, from keys that training does not use."""
     require_at_least("num_datasets", num_datasets, 1)
+    require_at_least("num_examples", num_examples, 1)
     require_at_least("seed", seed, 0)
     held_out_key = jax.random.fold_in(jax.random.key(seed), 2**31)  # beyond any step
     keys = jax.random.split(held_out_key, num_datasets)
@@ -56,6 +57,7 @@ def predict_all(predictor: Predictor, x: Inputs, y: Labels) -> Labels:
     """Return the predictions at every position of every dataset."""
     compiled = _compiled(predictor)
     total = len(x)
+    require_at_least("number of datasets", total, 1)
     batch = min(BATCH, total)
     predictions = []
     for start in range(0, total, batch):

@@ -4,11 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
-
-matplotlib.use("Agg")
-
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from algoscope.comparison import LABELS, Comparison
 from algoscope.validation import require_choice
@@ -30,25 +27,21 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
     require_choice("path ending", path.suffix, METADATA)
     path.parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context(SETTINGS):
-        figure, (linear, logarithmic) = plt.subplots(1, 2, figsize=(10, 4.2))
-        try:
-            for axes in (linear, logarithmic):
-                _draw_curves(comparison, axes)
-            linear.set_ylabel("SPD / d")
-            linear.set_ylim(0, 0.8)
-            logarithmic.set_yscale("log")
-            logarithmic.legend(
-                fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5)
-            )
-            figure.suptitle(
-                f"Which algorithm is {_plain(comparison.learner)}?  "
-                f"d = {comparison.dim}, {comparison.num_datasets:,} datasets",
-                fontsize=11,
-            )
-            figure.tight_layout()
-            figure.savefig(path, dpi=150, metadata=METADATA[path.suffix])
-        finally:
-            plt.close(figure)
+        figure = Figure(figsize=(10, 4.2))
+        linear, logarithmic = figure.subplots(1, 2)
+        for axes in (linear, logarithmic):
+            _draw_curves(comparison, axes)
+        linear.set_ylabel("SPD / d")
+        linear.set_ylim(0, 0.8)
+        logarithmic.set_yscale("log")
+        logarithmic.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
+        figure.suptitle(
+            f"Which algorithm is {_plain(comparison.learner)}?  "
+            f"d = {comparison.dim}, {comparison.num_datasets:,} datasets",
+            fontsize=11,
+        )
+        figure.tight_layout()
+        figure.savefig(path, dpi=150, metadata=METADATA[path.suffix])
 
 
 def _plain(name: str) -> str:

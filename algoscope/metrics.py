@@ -41,6 +41,7 @@ def bootstrap_interval(
         raise InvalidValueError("level", "lie between 0 and 1", level)
     require_at_least("num_resamples", num_resamples, 2)
     n = len(samples)
+    require_at_least("number of samples", n, 1)
     rng = np.random.default_rng(seed)
     flat = samples.reshape(n, -1).astype(np.float64)
     equally = np.full(n, 1 / n)

@@ -111,8 +111,9 @@ def test_the_datasets_are_those_that_the_comparison_names(sampled, monkeypatch):
         return sampled
 
     monkeypatch.setattr(comparison, "held_out", watched)
-    compare(LEARNER, [], TASK, num_examples=EXAMPLES, num_datasets=DATASETS, seed=SEED)
-    sizes = {"num_datasets": DATASETS, "num_examples": EXAMPLES + 1, "seed": SEED}
+    sizes = {"num_datasets": DATASETS, "num_examples": EXAMPLES, "seed": SEED}
+    compare(LEARNER, [gd(0.2)], TASK, **sizes)
+    sizes["num_examples"] += 1
     assert asked == [(TASK, sizes)]
 
 
@@ -198,7 +199,6 @@ def test_an_unknown_reference_is_refused_with_the_known_ones():
         SMALL.against("D")
 
 
-@pytest.mark.xfail(strict=True, reason="`sorted` does not know where NaN belongs")
 def test_a_reference_that_diverged_is_nearest_to_nobody():
     diverged = {"A": [0.0, 3.0], "B": [0.0, float("nan")], "C": [0.0, 1.0]}
     assert [name for name, _ in handmade(diverged).nearest(1, 1)] == ["C", "A", "B"]
@@ -330,3 +330,10 @@ def test_a_file_that_holds_no_object_is_refused(tmp_path):
 def test_curves_and_comparisons_are_values():
     assert Curve(**asdict(SMALL.curves[0])) == SMALL.curves[0]
     assert replace(SMALL, seed=8) != SMALL
+
+
+def test_a_comparison_with_nothing_is_refused():
+    with refuses(
+        ValueError, "`references` must name at least one predictor, got none."
+    ):
+        compare(gd(0.1), [], TASK, num_examples=EXAMPLES, num_datasets=DATASETS)

@@ -156,3 +156,8 @@ def test_fewer_than_two_resamples_are_refused():
         bootstrap_interval(np.ones(3), num_resamples=1)
     with refuses(TypeError, "`num_resamples` must be an integer, got 10.0."):
         bootstrap_interval(np.ones(3), num_resamples=10.0)  # pyright: ignore[reportArgumentType]
+
+
+def test_no_samples_have_no_interval():
+    with refuses(ValueError, "`number of samples` must be at least 1, got 0."):
+        bootstrap_interval(np.zeros((0, 3)))

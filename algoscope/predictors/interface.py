@@ -62,9 +62,9 @@ class LinearPredictor:
         query: Float[Array, " dim"],
         /,
     ) -> Float[Array, ""]:
-        weights = self.weights(x, y)
+        require_examples(x, y)
         require_query(query, x.shape[1])
-        return weights @ query
+        return self.weights(x, y) @ query
 
     def predict_prefixes(
         self, x: Float[Array, "examples dim"], y: Float[Array, " examples"], /
