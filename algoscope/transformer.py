@@ -162,12 +162,10 @@ class TransformerLayer(eqx.Module):
             units = part.shape[1] // heads
             return part.reshape(batch, time, heads, units).transpose(0, 2, 1, 3)
 
+        q = q * block.attention_scale  # fewer numbers than the scores
         scores = jnp.einsum("bmtk,bmsk->bmts", by_head(q), by_head(k))
         future = np.triu(np.full((time, time), -np.inf, scores.dtype), 1)
-        alpha = _softmax(
-            scores * block.attention_scale + future[None, None],
-            block.imaginary_timestep,
-        )
+        alpha = _softmax(scores + future[None, None], block.imaginary_timestep)
         b = jnp.einsum("bmts,bmsv->btmv", alpha, by_head(v))
         w_f = self.w_f.transpose(0, 2, 1).reshape(heads * value, hidden)
         a = b.reshape(batch * time, heads * value) @ w_f + self.b_f[None]
