@@ -1,7 +1,9 @@
 """Model cards: what a trained learner is and what was measured of it, as Markdown."""
 
+from algoscope.checkpoints import read_json
 from algoscope.comparison import Comparison
 from algoscope.configuration import TrainingConfig
+from algoscope.pretrained import CONFIG, EVALUATION, locate
 
 TEXT = """# {name}
 
@@ -81,3 +83,20 @@ def model_card(
         table=table,
         curve=curve,
     )
+
+
+def model_facts(name: str) -> dict[str, str | int | float]:
+    """Return what `algoscope models` shows of a shipped model."""
+    directory = locate(name)
+    training = read_json(directory / CONFIG)["training"]
+    evaluation = Comparison.load(directory / EVALUATION)
+    return {
+        "model": name,
+        "task": training["task"],
+        "d": training["dim"],
+        "examples": training["num_examples"] - 1,
+        "L": training["num_layers"],
+        "H": training["hidden_size"],
+        "M": training["num_heads"],
+        "spd_ols": evaluation.against("OLS").average(1, evaluation.num_examples),
+    }

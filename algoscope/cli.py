@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import tyro
 
-from algoscope.configuration import PRESETS, TrainingConfig
+from algoscope.configuration import PRESETS, TrainingConfig, preset
 from algoscope.options import Command, Demo, Evaluate, Models, Presets, Train
 from algoscope.validation import (
     InvalidTypeError,
@@ -37,6 +37,11 @@ def _num_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
+def _cores_that_share(batch_size: int) -> int:
+    """Return the most cores, one virtual device each, that divide a batch evenly."""
+    return next(n for n in range(_num_cores(), 0, -1) if batch_size % n == 0)
+
+
 def run_train(command: Train) -> None:
     """Train, or go on training, and print what came out."""
     config = command.config
@@ -54,10 +59,8 @@ def run_train(command: Train) -> None:
 
     import jax
 
-    on_cpu = command.devices or (1 if command.coordinator else _num_cores())
-    while config.batch_size % on_cpu and command.devices is None:
-        on_cpu -= 1
-    jax.config.update("jax_num_cpu_devices", on_cpu)
+    shared = 1 if command.coordinator else _cores_that_share(config.batch_size)
+    jax.config.update("jax_num_cpu_devices", command.devices or shared)
     if command.coordinator is not None:
         jax.distributed.initialize(
             command.coordinator, command.num_processes, command.process_id
@@ -109,10 +112,9 @@ def run_evaluate(command: Evaluate) -> None:
     """Compare a model with the references and print, save or draw the result."""
     require_at_least("num_datasets", command.num_datasets, 1)
     require_at_least("seed", command.seed, 0)
-    from algoscope import verdict
     from algoscope.checkpoints import read_json
     from algoscope.comparison import compare
-    from algoscope.console import print_table
+    from algoscope.console import print_comparison
     from algoscope.figures import draw_comparison
     from algoscope.learner import InContextLearner
     from algoscope.predictors import figure_1_references
@@ -144,15 +146,14 @@ def run_evaluate(command: Evaluate) -> None:
     if command.json:
         print(json.dumps(asdict(comparison)))
         return
-    header, rows = verdict.table(comparison)
-    print_table(f"SPD/d of {learner.name} to each reference", header, rows)
-    print(verdict.sentence(comparison))
+    print_comparison(comparison)
 
 
 def run_models(command: Models) -> None:
     """Print the shipped models."""
+    from algoscope.cards import model_facts
     from algoscope.console import print_table, small
-    from algoscope.pretrained import model_facts, shipped_models
+    from algoscope.pretrained import shipped_models
 
     facts = [model_facts(name) for name in shipped_models()]
     if command.json:
@@ -194,7 +195,8 @@ def run_demo(command: Demo) -> None:
     require_at_least("num_datasets", command.num_datasets, 1)
     import jax
 
-    jax.config.update("jax_num_cpu_devices", _num_cores())
+    cores = _cores_that_share(preset("demo").batch_size)
+    jax.config.update("jax_num_cpu_devices", cores)
     from algoscope import demo
 
     demo.run_demo(command.out, num_datasets=command.num_datasets)

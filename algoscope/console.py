@@ -17,6 +17,8 @@ from rich.progress import Progress as ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from algoscope import verdict
+from algoscope.comparison import Comparison
 from algoscope.runs import Progress
 
 # When the output is not a terminal:
@@ -114,3 +116,10 @@ def print_table(
     if not console.is_terminal:
         console = Console(width=PLAIN_WIDTH)
     console.print(table)
+
+
+def print_comparison(comparison: Comparison) -> None:
+    """Print the table by regime and the sentence that answers."""
+    header, rows = verdict.table(comparison)
+    print_table(f"SPD/d of {comparison.learner} to each reference", header, rows)
+    print(verdict.sentence(comparison))

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from algoscope import verdict
 from algoscope.comparison import Comparison, compare
 from algoscope.configuration import preset
-from algoscope.console import print_table, training_progress
+from algoscope.console import print_comparison, training_progress
 from algoscope.figures import draw_comparison
 from algoscope.learner import InContextLearner
 from algoscope.predictors import figure_1_references
@@ -41,7 +40,5 @@ def _compare(learner: InContextLearner, num_datasets: int) -> Comparison:
 def _show(comparison: Comparison, figure: Path) -> None:
     draw_comparison(comparison, figure)
     comparison.save(figure.with_suffix(".json"))
-    header, rows = verdict.table(comparison)
-    print_table(f"SPD/d of {comparison.learner} to each reference", header, rows)
-    print(verdict.sentence(comparison))
+    print_comparison(comparison)
     print(f"Figure: {figure}   data: {figure.with_suffix('.json')}", flush=True)

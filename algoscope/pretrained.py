@@ -80,25 +80,3 @@ def load_transformer(directory: Path) -> tuple[Transformer, dict]:
         raise DamagedFileError(
             str(directory), "hold a saved transformer", f"an error in {error}"
         ) from error
-
-
-def model_facts(name: str) -> dict[str, str | int | float]:
-    """Return what `algoscope models` shows of a shipped model."""
-    directory = locate(name)
-    training = read_json(directory / CONFIG)["training"]
-    evaluation = read_json(directory / EVALUATION)
-    (to_ols,) = (
-        curve["mean"]
-        for curve in evaluation["curves"]
-        if (curve["first"], curve["second"]) == (evaluation["learner"], "OLS")
-    )
-    return {
-        "model": name,
-        "task": training["task"],
-        "d": training["dim"],
-        "examples": training["num_examples"] - 1,
-        "L": training["num_layers"],
-        "H": training["hidden_size"],
-        "M": training["num_heads"],
-        "spd_ols": sum(to_ols[1:]) / len(to_ols[1:]),
-    }
