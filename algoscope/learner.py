@@ -8,7 +8,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from algoscope.pretrained import load_transformer, locate, save_transformer
-from algoscope.sequences import at_queries, encode_context
+from algoscope.sequences import QUERIES, encode_context
 from algoscope.transformer import Transformer
 from algoscope.validation import (
     InvalidValueError,
@@ -67,7 +67,7 @@ class InContextLearner(eqx.Module):
     def _predict(
         self, x: Float[Array, "examples dim"], y: Float[Array, " examples"]
     ) -> Float[Array, " examples"]:
-        return at_queries(self.transformer(encode_context(x, y)).output)
+        return self.transformer.outputs(encode_context(x, y), QUERIES)
 
     def _refuse_unfit(self, x: Array, y: Array, num_before_query: int) -> None:
         require_examples(x, y, self.dim)

@@ -15,6 +15,8 @@ Examples = Float[Array, "*batch examples dim"]
 Labels = Float[Array, "*batch examples"]
 Tokens = Float[Array, "*batch time token"]
 
+QUERIES = slice(0, None, 2)  # the places of x̃₁, x̃₂, …, where predictions are made
+
 
 def encode(x: Examples, y: Labels) -> Tokens:
     """Return the 2n tokens x̃₁, ỹ₁, …, x̃ₙ, ỹₙ.
@@ -46,8 +48,3 @@ def decode(tokens: Tokens) -> tuple[Examples, Labels]:
         rule = "hold two tokens per example"
         raise InvalidValueError("tokens", rule, f"{time} tokens")
     return tokens[..., ::2, 1:], tokens[..., 1::2, 0]
-
-
-def at_queries(outputs: Float[Array, "*batch time"]) -> Labels:
-    """Return what a model said at the positions of x̃₁, x̃₂, …: its predictions."""
-    return outputs[..., ::2]

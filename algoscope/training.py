@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Int, Key
 from algoscope.configuration import TrainingConfig
 from algoscope.initialization import random_transformer
 from algoscope.optimizers import optimizer
-from algoscope.sequences import at_queries, encode_context
+from algoscope.sequences import QUERIES, encode_context
 from algoscope.tasks import Dataset, FixedWeights, LinearRegression
 from algoscope.transformer import Block, Transformer
 from algoscope.validation import InvalidValueError
@@ -90,7 +90,7 @@ def objective(
     Eq. 8 sums over the positions; the mean differs by the constant factor n. `mask`
     gives the positions that count.
     """
-    predictions = at_queries(transformer(encode_context(data.x, data.y)).output)
+    predictions = transformer.outputs(encode_context(data.x, data.y), QUERIES)
     errors = jnp.mean((predictions - data.y) ** 2, axis=0)
     if mask is None:
         return jnp.mean(errors)

@@ -59,6 +59,8 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 # faster; beyond it they share one compiled body, which compiles faster.
 UNROLLED_LAYERS = 16
 
+EVERYWHERE = slice(None)  # all tokens
+
 
 @dataclass(frozen=True)
 class Block:
@@ -112,6 +114,18 @@ def _softmax_jvp(imaginary, primals, tangents):
     return alpha, alpha * (change - jnp.sum(alpha * change, axis=-1, keepdims=True))
 
 
+def _multiply(
+    w: Float[Array, "out inputs"], rows: Float[Array, "rows inputs"]
+) -> Float[Array, "rows out"]:
+    """Return W x for every row x.
+
+    For a tall W, XLA on a CPU finds the gradient of Wᵀ twice as fast as that of W; the
+    barrier keeps it from turning one into the other.
+    """
+    tall = w.shape[0] > w.shape[1]
+    return rows @ (jax.lax.optimization_barrier(w.T) if tall else w.T)
+
+
 class TransformerLayer(eqx.Module):
     """The weights of one layer, or of a stack of layers along a leading axis."""
 
@@ -129,55 +143,67 @@ class TransformerLayer(eqx.Module):
     b_1: Float[Array, "*stack hidden"]
 
     def __call__(
-        self, h: Float[Array, "batch time hidden"], block: Block
+        self, h: Float[Array, "batch time hidden"], block: Block, at: slice = EVERYWHERE
     ) -> tuple[
-        Float[Array, "batch time hidden"], Float[Array, "batch heads time time"]
+        Float[Array, "batch asked hidden"], Float[Array, "batch heads asked time"]
     ]:
-        """Return H⁽ˡ⁺¹⁾ and the attention weights that led to it."""
+        """Return H⁽ˡ⁺¹⁾ and the attention weights that led to it, at the tokens asked.
+
+        All tokens are read; what is not asked for is not computed.
+        """
         read = layer_norm(h, block.layer_norm_epsilon) if block.pre_norm else h
-        a, alpha = self.attention(read, block)
-        return self.feed_forward(a + h, block), alpha
+        a, alpha = self.attention(read, block, at)
+        return self.feed_forward(a + h[:, at], block), alpha
 
     def attention(
-        self, h: Float[Array, "batch time hidden"], block: Block
+        self, h: Float[Array, "batch time hidden"], block: Block, at: slice = EVERYWHERE
     ) -> tuple[
-        Float[Array, "batch time hidden"], Float[Array, "batch heads time time"]
+        Float[Array, "batch asked hidden"], Float[Array, "batch heads asked time"]
     ]:
-        """Return a (eq. 1-3) and the weights α of every head."""
+        """Return a (eq. 1-3) and the weights α of every head, at the tokens asked."""
         batch, time, hidden = h.shape
         heads, key, _ = self.w_q.shape
         value = self.w_v.shape[1]
-
-        # One matrix product for all heads' queries, keys and values.
-        parts = (self.w_q, self.w_k, self.w_v)
-        w_qkv = jnp.concatenate([w.reshape(-1, hidden) for w in parts])
         # Softmax cancels what b_k adds to a row of scores, unless an imaginary zero is
         # among them. Left out, no rounding noise enters its gradient, which is zero.
         b_k = self.b_k if block.imaginary_timestep else jnp.zeros_like(self.b_k)
-        b_qkv = jnp.concatenate([b.reshape(-1) for b in (self.b_q, b_k, self.b_v)])
-        projected = h.reshape(-1, hidden) @ w_qkv.T + b_qkv[None]
-        q, k, v = jnp.split(projected, [heads * key, 2 * heads * key], axis=-1)
 
-        def by_head(part: Float[Array, "rows units"]) -> Array:
-            units = part.shape[1] // heads
-            return part.reshape(batch, time, heads, units).transpose(0, 2, 1, 3)
+        def project(h, *parts):
+            """Return each part for all heads, from one matrix product."""
+            w = jnp.concatenate([w.reshape(-1, hidden) for w, _ in parts])
+            b = jnp.concatenate([b.reshape(-1) for _, b in parts])
+            projected = _multiply(w, h.reshape(-1, hidden)) + b[None]
+            ends = np.cumsum([b.size for _, b in parts])[:-1]
+            by_head = [
+                part.reshape(*h.shape[:2], heads, part.shape[1] // heads)
+                for part in jnp.split(projected, ends, axis=-1)
+            ]
+            return [part.transpose(0, 2, 1, 3) for part in by_head]
 
+        queries, keys = (self.w_q, self.b_q), (self.w_k, b_k)
+        values = (self.w_v, self.b_v)
+        if at == EVERYWHERE:
+            q, k, v = project(h, queries, keys, values)
+        else:
+            (q,), (k, v) = project(h[:, at], queries), project(h, keys, values)
         q = q * block.attention_scale  # fewer numbers than the scores
-        scores = jnp.einsum("bmtk,bmsk->bmts", by_head(q), by_head(k))
-        future = np.triu(np.full((time, time), -np.inf, scores.dtype), 1)
+        scores = jnp.einsum("bmtk,bmsk->bmts", q, k)
+        future = np.triu(np.full((time, time), -np.inf, scores.dtype), 1)[at]
         alpha = _softmax(scores + future[None, None], block.imaginary_timestep)
-        b = jnp.einsum("bmts,bmsv->btmv", alpha, by_head(v))
+        b = jnp.einsum("bmts,bmsv->btmv", alpha, v)
         w_f = self.w_f.transpose(0, 2, 1).reshape(heads * value, hidden)
-        a = b.reshape(batch * time, heads * value) @ w_f + self.b_f[None]
-        return a.reshape(h.shape), alpha
+        a = b.reshape(-1, heads * value) @ w_f + self.b_f[None]
+        return a.reshape(batch, b.shape[1], hidden), alpha
 
     def feed_forward(
         self, x: Float[Array, "batch time hidden"], block: Block
     ) -> Float[Array, "batch time hidden"]:
         """Return W₁ σ(W₂ λ(x) + b₂) + b₁ + x (eq. 4-5)."""
         rows = layer_norm(x, block.layer_norm_epsilon).reshape(-1, x.shape[-1])
-        inner = ACTIVATIONS[block.activation](rows @ self.w_2.T + self.b_2[None])
-        return x + (inner @ self.w_1.T + self.b_1[None]).reshape(x.shape)
+        inner = ACTIVATIONS[block.activation](
+            _multiply(self.w_2, rows) + self.b_2[None]
+        )
+        return x + (_multiply(self.w_1, inner) + self.b_1[None]).reshape(x.shape)
 
 
 class ForwardPass(eqx.Module):
@@ -225,6 +251,39 @@ class Transformer(eqx.Module):
 
         With `attention`, the attention weights of every head are kept too.
         """
+        h = self._embed(tokens)
+        batch = tokens.shape[:-2]
+        last, (later, alpha) = self._run_layers(h, self.layers)
+        hidden = jnp.concatenate([h[None], later])
+
+        def unfold(kept: Array) -> Array:
+            return jnp.moveaxis(kept, 0, 1).reshape(*batch, len(kept), *kept.shape[2:])
+
+        return ForwardPass(
+            self._read_out(last).reshape(*batch, h.shape[1]),
+            unfold(hidden),
+            unfold(alpha) if attention else None,
+        )
+
+    def outputs(
+        self, tokens: Float[Array, "*batch time token"], at: slice = EVERYWHERE
+    ) -> Float[Array, "*batch asked"]:
+        """Return the outputs at the tokens asked, and nothing else.
+
+        The last layer then does no work for the others, of which a sequence that
+        alternates inputs and labels has as many as it has labels.
+        """
+        h = self._embed(tokens)
+        before = jax.tree.map(lambda leaf: leaf[:-1], self.layers)
+        final = jax.tree.map(lambda leaf: leaf[-1], self.layers)
+        h, _ = self._run_layers(h, before)
+        h, _ = final(h, self.block, at)
+        return self._read_out(h).reshape(*tokens.shape[:-2], h.shape[1])
+
+    def _embed(
+        self, tokens: Float[Array, "*batch time token"]
+    ) -> Float[Array, "flat time hidden"]:
+        """Return H⁽⁰⁾, all batch axes joined."""
         if tokens.ndim < 2 or tokens.shape[-2] < 1:
             rule = "have shape (…, time, token) with at least one token"
             raise InvalidValueError("tokens", rule, f"shape {tokens.shape}")
@@ -235,38 +294,35 @@ class Transformer(eqx.Module):
         if time > self.max_time:
             rule = f"hold at most {self.max_time} tokens, one per position embedding"
             raise InvalidValueError("tokens", rule, time)
-
         rows = tokens.reshape(-1, token_size).astype(self.w_e.dtype) @ self.w_e.T
         h = rows.reshape(math.prod(batch), time, self.w_e.shape[0])
-        h = h + self.positions[None, :time]
-        last, (later, alpha) = self._run_layers(h)
-        hidden = jnp.concatenate([h[None], later])
-        if self.block.pre_norm:
-            last = layer_norm(last, self.block.layer_norm_epsilon)
-        output = last @ self.w_o + self.b_o
+        return h + self.positions[None, :time]
 
-        def unfold(kept: Array) -> Array:
-            return jnp.moveaxis(kept, 0, 1).reshape(*batch, len(kept), *kept.shape[2:])
+    def _run_layers(
+        self, h: Float[Array, "batch time hidden"], layers: TransformerLayer
+    ):
+        """Return the last hidden states, and all of them stacked with all α."""
 
-        return ForwardPass(
-            output.reshape(*batch, time),
-            unfold(hidden),
-            unfold(alpha) if attention else None,
-        )
-
-    def _run_layers(self, h: Float[Array, "batch time hidden"]):
         def step(h, layer: TransformerLayer):
             h, alpha = layer(h, self.block)
             return h, (h, alpha)
 
-        if self.num_layers > UNROLLED_LAYERS:
-            return jax.lax.scan(step, h, self.layers)
+        depth = layers.w_1.shape[0]
+        if depth > UNROLLED_LAYERS or depth == 0:
+            return jax.lax.scan(step, h, layers)
         kept = []
-        for index in range(self.num_layers):
-            layer = jax.tree.map(lambda leaf, i=index: leaf[i], self.layers)
+        for index in range(depth):
+            layer = jax.tree.map(lambda leaf, i=index: leaf[i], layers)
             h, states = step(h, layer)
             kept.append(states)
         return h, jax.tree.map(lambda *states: jnp.stack(states), *kept)
+
+    def _read_out(
+        self, last: Float[Array, "batch time hidden"]
+    ) -> Float[Array, "batch time"]:
+        if self.block.pre_norm:
+            last = layer_norm(last, self.block.layer_norm_epsilon)
+        return last @ self.w_o + self.b_o
 
 
 def stack_layers(layers: list[TransformerLayer]) -> TransformerLayer:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refuses
 
-from algoscope.sequences import at_queries, decode, encode, encode_context
+from algoscope.sequences import QUERIES, decode, encode, encode_context
 
 law = settings(max_examples=15)
 
@@ -84,13 +84,13 @@ def test_the_context_lacks_only_the_last_label(dataset):
 def test_predictions_are_read_where_the_queries_stand(dataset):
     x, y = dataset
     first_coordinates = encode(x, y)[..., 1]
-    np.testing.assert_array_equal(at_queries(first_coordinates), x[..., 0])
-    np.testing.assert_array_equal(at_queries(first_coordinates[..., :-1]), x[..., 0])
+    np.testing.assert_array_equal(first_coordinates[..., QUERIES], x[..., 0])
+    np.testing.assert_array_equal(first_coordinates[..., :-1][..., QUERIES], x[..., 0])
 
 
 @pytest.mark.parametrize(("time", "positions"), [(1, [0]), (5, [0, 2, 4]), (4, [0, 2])])
 def test_queries_stand_at_the_even_positions(time, positions):
-    assert at_queries(jnp.arange(float(time))).tolist() == positions
+    assert list(range(time))[QUERIES] == positions
 
 
 def test_encoding_a_batch_encodes_each_of_its_datasets(rng):

@@ -23,6 +23,7 @@ from algoscope import transformer
 from algoscope.configuration import Activation
 from algoscope.transformer import (
     ACTIVATIONS,
+    EVERYWHERE,
     UNROLLED_LAYERS,
     Block,
     ForwardPass,
@@ -248,6 +249,24 @@ def test_attention_is_kept_only_on_request(model, rng):
     kept = jax.eval_shape(partial(model, attention=True), tokens)
     assert kept.attention is not None
     assert (kept.output, kept.hidden) == (without.output, without.hidden)
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("unrolled", [1, UNROLLED_LAYERS])
+@pytest.mark.parametrize(
+    "at", [EVERYWHERE, slice(0, None, 2), slice(-1, None)], ids=str
+)
+@pytest.mark.parametrize("block", [PAPER, MODERN], ids=["paper", "modern"])
+def test_outputs_asked_for_are_those_of_the_whole_run(
+    rng, monkeypatch, block, at, unrolled, layers
+):
+    monkeypatch.setattr(transformer, "UNROLLED_LAYERS", unrolled)
+    model = draw_transformer(rng, block, layers=layers)
+    tokens = draw_tokens(rng, 2, 3)
+    outputs = jax.jit(lambda tokens: model.outputs(tokens, at))(tokens)
+    expected = run_reference(model, tokens).output[..., at]
+    assert outputs.shape == expected.shape
+    np.testing.assert_allclose(outputs, expected, rtol=1e-10, atol=1e-10)
 
 
 def test_tokens_are_read_in_the_precision_of_the_weights(rng):
