@@ -48,7 +48,7 @@ class TrainingConfig:
     weight_decay: float = 0.0
     warmup: float = 0.05  # share of the steps
     clip: float = 1.0  # largest norm of the gradient; 0: no limit
-    steps: int = 12_000
+    steps: int = 14_000
     batch_size: int = 64
     curriculum: bool = False  # grow dimension and length over the first third
     seed: int = 0

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from algoscope.predictors import Predictor
+from algoscope.predictors import BlackBox, Predictor, Question
 from algoscope.tasks import Task
 from algoscope.validation import require_at_least
 
@@ -53,11 +53,23 @@ def _compiled(predictor: Predictor) -> Callable[[Array, Array], Array]:
     return jax.jit(jax.vmap(predictor.predict_prefixes))
 
 
-def predict_all(predictor: Predictor, x: Inputs, y: Labels) -> Labels:
-    """Return the predictions at every position of every dataset."""
-    compiled = _compiled(predictor)
+def predict_all(predictor: Predictor | BlackBox, x: Inputs, y: Labels) -> Labels:
+    """Return the predictions at every position of every dataset.
+
+    A black box is not asked for a prediction from no examples: it is NaN.
+    """
     total = len(x)
     require_at_least("number of datasets", total, 1)
+    if isinstance(predictor, BlackBox):
+        questions = (
+            Question(x[i, :n], y[i, :n], x[i, n : n + 1])
+            for i in range(total)
+            for n in range(1, x.shape[1])
+        )
+        answers = np.array([answer[0] for answer in predictor.answers(questions)])
+        missing = np.full((total, 1), np.nan)
+        return np.concatenate([missing, answers.reshape(total, -1)], axis=1)
+    compiled = _compiled(predictor)
     batch = min(BATCH, total)
     predictions = []
     for start in range(0, total, batch):
@@ -66,6 +78,29 @@ def predict_all(predictor: Predictor, x: Inputs, y: Labels) -> Labels:
         part = compiled(jnp.asarray(x[rows]), jnp.asarray(y[rows]))
         predictions.append(np.asarray(part))
     return np.concatenate(predictions)[:total]
+
+
+def predict_queries(
+    predictor: Predictor | BlackBox,
+    x: Inputs,
+    y: Labels,
+    queries: Float[np.ndarray, "datasets queries dim"],
+) -> Float[np.ndarray, "datasets queries"]:
+    """Return the predictions for several queries after all examples of each dataset."""
+    if isinstance(predictor, BlackBox):
+        asked = (Question(*parts) for parts in zip(x, y, queries, strict=True))
+        return np.stack(list(predictor.answers(asked)))
+    compiled = eqx.filter_jit(_ask)
+    parts = [
+        np.asarray(compiled(predictor, *map(jnp.asarray, (x[i], y[i], queries[i]))))
+        for i in np.array_split(np.arange(len(x)), -(-len(x) // BATCH))
+    ]
+    return np.concatenate(parts)
+
+
+def _ask(predictor: Predictor, x: Array, y: Array, queries: Array) -> Array:
+    one_dataset = jax.vmap(predictor, in_axes=(None, None, 0))
+    return jax.vmap(one_dataset)(x, y, queries)
 
 
 def predict_exactly(predictor: Predictor, x: Inputs, y: Labels) -> Labels:

@@ -2,8 +2,10 @@
 
 from algoscope.predictors.gradient_descent import gd as gd
 from algoscope.predictors.gradient_descent import sgd as sgd
+from algoscope.predictors.interface import BlackBox as BlackBox
 from algoscope.predictors.interface import LinearPredictor as LinearPredictor
 from algoscope.predictors.interface import Predictor as Predictor
+from algoscope.predictors.interface import Question as Question
 from algoscope.predictors.least_squares import ols as ols
 from algoscope.predictors.nearest_neighbors import knn as knn
 from algoscope.predictors.ridge import bayes as bayes

@@ -5,11 +5,13 @@ a trained transformer, a compiled one, a user's own function. `predict_prefixes`
 same algorithm asked at every position of one sequence, from the examples before it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from algoscope.validation import require_examples, require_query
@@ -33,6 +35,30 @@ class Predictor(Protocol):
     def predict_prefixes(
         self, x: Float[Array, "examples dim"], y: Float[Array, " examples"], /
     ) -> Float[Array, " examples"]: ...
+
+
+class Question(NamedTuple):
+    """What a black box is asked: predictions for some queries from some examples."""
+
+    x: Float[np.ndarray, "examples dim"]
+    y: Float[np.ndarray, " examples"]
+    queries: Float[np.ndarray, "queries dim"]
+
+
+@runtime_checkable
+class BlackBox(Protocol):
+    """A learning algorithm that JAX cannot trace: it is asked one question at a time.
+
+    `answers` yields one array per question, in their order. A question that the box
+    cannot answer (too few examples, a crash) is answered with NaN.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def answers(
+        self, questions: Iterable[Question], /
+    ) -> Iterator[Float[np.ndarray, " queries"]]: ...
 
 
 @dataclass(frozen=True)
@@ -65,6 +91,15 @@ class LinearPredictor:
         require_examples(x, y)
         require_query(query, x.shape[1])
         return self.weights(x, y) @ query
+
+    def influence(
+        self,
+        x: Float[Array, "examples dim"],
+        y: Float[Array, " examples"],
+        query: Float[Array, " dim"],
+    ) -> Float[Array, " examples"]:
+        """Return ∂ŷ/∂y: the row of the hat matrix, where the predictor has one."""
+        return jax.grad(lambda y: self(x, y, query))(y)
 
     def predict_prefixes(
         self, x: Float[Array, "examples dim"], y: Float[Array, " examples"], /
