@@ -90,14 +90,14 @@ def predict_queries(
     if isinstance(predictor, BlackBox):
         asked = (Question(*parts) for parts in zip(x, y, queries, strict=True))
         return np.stack(list(predictor.answers(asked)))
-    compiled = eqx.filter_jit(_ask)
     parts = [
-        np.asarray(compiled(predictor, *map(jnp.asarray, (x[i], y[i], queries[i]))))
+        np.asarray(_ask(predictor, *map(jnp.asarray, (x[i], y[i], queries[i]))))
         for i in np.array_split(np.arange(len(x)), -(-len(x) // BATCH))
     ]
     return np.concatenate(parts)
 
 
+@eqx.filter_jit
 def _ask(predictor: Predictor, x: Array, y: Array, queries: Array) -> Array:
     one_dataset = jax.vmap(predictor, in_axes=(None, None, 0))
     return jax.vmap(one_dataset)(x, y, queries)
