@@ -8,11 +8,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from algoscope.adapters import EstimatorPredictor as EstimatorPredictor
+    from algoscope.adapters import FunctionPredictor as FunctionPredictor
+    from algoscope.adapters import ProcessPredictor as ProcessPredictor
+    from algoscope.adapters import load_target as load_target
     from algoscope.comparison import Comparison as Comparison
     from algoscope.comparison import compare as compare
     from algoscope.configuration import PRESETS as PRESETS
     from algoscope.configuration import TrainingConfig as TrainingConfig
     from algoscope.configuration import preset as preset
+    from algoscope.estimator import ICLRegressor as ICLRegressor
+    from algoscope.identification import Identification as Identification
+    from algoscope.identification import identify as identify
     from algoscope.initialization import random_transformer as random_transformer
     from algoscope.learner import InContextLearner as InContextLearner
     from algoscope.predictors import LinearPredictor as LinearPredictor
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
     from algoscope.predictors import gd as gd
     from algoscope.predictors import knn as knn
     from algoscope.predictors import ols as ols
+    from algoscope.predictors import parse_predictor as parse_predictor
     from algoscope.predictors import ridge as ridge
     from algoscope.predictors import sgd as sgd
     from algoscope.pretrained import shipped_models as shipped_models
@@ -34,8 +42,16 @@ if TYPE_CHECKING:
     from algoscope.transformer import TransformerLayer as TransformerLayer
 
 _HOMES = {
+    "adapters": (
+        "EstimatorPredictor",
+        "FunctionPredictor",
+        "ProcessPredictor",
+        "load_target",
+    ),
     "comparison": ("Comparison", "compare"),
     "configuration": ("PRESETS", "TrainingConfig", "preset"),
+    "estimator": ("ICLRegressor",),
+    "identification": ("Identification", "identify"),
     "initialization": ("random_transformer",),
     "learner": ("InContextLearner",),
     "predictors": (
@@ -46,6 +62,7 @@ _HOMES = {
         "gd",
         "knn",
         "ols",
+        "parse_predictor",
         "ridge",
         "sgd",
     ),

@@ -18,7 +18,17 @@ from typing import Any, cast
 import tyro
 
 from algoscope.configuration import PRESETS, TrainingConfig, preset
-from algoscope.options import Command, Demo, Evaluate, Models, Presets, Train
+from algoscope.measuring import run_compare, run_identify
+from algoscope.options import (
+    Command,
+    Compare,
+    Demo,
+    Evaluate,
+    Identify,
+    Models,
+    Presets,
+    Train,
+)
 from algoscope.validation import (
     InvalidTypeError,
     InvalidValueError,
@@ -205,6 +215,8 @@ def run_demo(command: Demo) -> None:
 RUNNERS: dict[type, Any] = {
     Train: run_train,
     Evaluate: run_evaluate,
+    Compare: run_compare,
+    Identify: run_identify,
     Models: run_models,
     Presets: run_presets,
     Demo: run_demo,

@@ -1,97 +1,39 @@
-"""Which textbook algorithm is a learner like? SPD per number of examples (figure 1).
+"""Which textbook algorithm is a learner like? Metrics per number of examples (§4.1)."""
 
-A comparison is data: it is saved, loaded, tabulated and drawn without the models.
-"""
-
-import math
 import platform
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from algoscope.checkpoints import DamagedFileError, read_json, write_json
-from algoscope.evaluation import held_out, predict_all, predict_exactly
-from algoscope.metrics import bootstrap_interval, squared_prediction_difference
-from algoscope.predictors import Predictor
+from algoscope.curves import Curve as Curve
+from algoscope.curves import Estimate as Estimate
+from algoscope.curves import curves_of, estimates_of
+from algoscope.evaluation import held_out
+from algoscope.measurements import COSTLY, Trial, costly_samples, kinds_for, measure
+from algoscope.measurements.gradients import STEP
+from algoscope.metrics import (
+    error_similarity,
+    label_scores,
+    mean_over_region,
+    squared_prediction_difference,
+    summarize,
+)
+from algoscope.predictors import BlackBox, Predictor
+from algoscope.results import LABELS as LABELS
+from algoscope.results import Comparison as Comparison
 from algoscope.tasks import Task
-from algoscope.validation import InvalidValueError, require_at_least
+from algoscope.validation import (
+    InvalidValueError,
+    require_at_least,
+    require_choice,
+    require_positive,
+)
 
-LABELS = "Y"  # the labels themselves, as the paper's legends write them
+ALL_METRICS = ("spd", "mspd", "sim_e", "r2_gold", *COSTLY)
 
-
-@dataclass(frozen=True)
-class Curve:
-    """SPD(first, second)/d after n = 0, 1, … examples, with a 95 % interval."""
-
-    first: str
-    second: str
-    mean: list[float]
-    low: list[float]
-    high: list[float]
-    median: list[float]
-
-    def average(self, start: int, stop: int) -> float:
-        """Return the mean over n = start, …, stop."""
-        return float(np.mean(self.mean[start : stop + 1]))
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A learner against each reference, and each of them against the labels."""
-
-    learner: str
-    dim: int
-    task: str
-    num_datasets: int
-    seed: int
-    curves: list[Curve]
-    versions: dict[str, str]
-
-    @property
-    def num_examples(self) -> int:
-        """The most examples that a prediction was made from."""
-        return len(self.curves[0].mean) - 1
-
-    def against(self, reference: str) -> Curve:
-        """Return the curve of the learner against one reference."""
-        for curve in self.curves:
-            if (curve.first, curve.second) == (self.learner, reference):
-                return curve
-        known = ", ".join(c.second for c in self.curves if c.first == self.learner)
-        raise InvalidValueError("reference", f"be one of {known}", f"'{reference}'")
-
-    def nearest(self, start: int, stop: int) -> list[tuple[str, float]]:
-        """Return the references by their mean distance over n = start, …, stop."""
-        averages = [
-            (curve.second, curve.average(start, stop))
-            for curve in self.curves
-            if curve.first == self.learner and curve.second != LABELS
-        ]
-        return sorted(averages, key=lambda pair: (math.isnan(pair[1]), pair[1]))
-
-    def save(self, path: Path) -> None:
-        """Write the comparison as JSON."""
-        write_json(path, {"format": "algoscope comparison", **asdict(self)})
-
-    @classmethod
-    def load(cls, path: Path) -> "Comparison":
-        """Read a comparison that `save` wrote."""
-        values = read_json(path)
-        try:
-            if values.pop("format") != "algoscope comparison":
-                raise KeyError("format")
-            curves = [Curve(**curve) for curve in values.pop("curves")]
-            parts = [p for c in curves for p in (c.mean, c.low, c.high, c.median)]
-            if len({len(part) for part in parts}) != 1 or not parts[0]:
-                raise KeyError("curves")
-            return cls(curves=curves, **values)
-        except (KeyError, TypeError) as error:
-            raise DamagedFileError(
-                str(path), "hold a saved comparison", f"an error in {error}"
-            ) from error
+Progress = Callable[[int, int], None]
 
 
 def provenance() -> dict[str, str]:
@@ -101,19 +43,137 @@ def provenance() -> dict[str, str]:
 
 
 def compare(
-    learner: Predictor,
-    references: Sequence[Predictor],
+    learner: Predictor | BlackBox,
+    references: Sequence[Predictor | BlackBox],
     task: Task,
     *,
     num_examples: int,
     num_datasets: int = 10_000,
     seed: int = 0,
+    metrics: Sequence[str] = ("spd",),
+    num_costly_datasets: int = 500,
+    num_queries: int | None = None,
+    region: tuple[int, int] | None = None,
+    difference_step: float = STEP,
+    progress: Progress | None = None,
 ) -> Comparison:
-    """Measure SPD/d between the learner and each reference after 0, …, n examples.
+    """Measure the learner against each reference after 0, …, n examples.
 
-    Also measures the learner and the references against the labels (their risk).
+    SPD/d is always measured, also of the learner and the references against the labels
+    (their risk). `metrics` names what else, out of `ALL_METRICS`:
+
+    - `mspd`: the mean of SPD/d over a `region` of n, by default 1 ≤ n < d;
+    - `sim_e`: the cosine of errors; `r2_gold`: the authors' R², of the labels;
+    - `ilwd`: ‖ŵ − ŵ′‖²/d; `sim_w`: the cosine of ŵ; `r2`: of the linear fit ŵ;
+    - `sensitivity`, `influence`: cosine and distance of ∂ŷ/∂x′ and ∂ŷ/∂y;
+    - `symmetry`: the relative change under each of `SYMMETRIES`.
+
+    Those of the last three lines take many predictions: they are measured on
+    `num_costly_datasets` fresh datasets, with `num_queries` queries each, by default
+    4d (the authors' code: 64). `progress` is told the steps done, and all steps.
     """
     require_at_least("num_examples", num_examples, 1)
+    require_at_least("num_costly_datasets", num_costly_datasets, 1)
+    num_queries = 4 * task.dim if num_queries is None else num_queries
+    require_at_least("num_queries", num_queries, task.dim)
+    require_positive("difference_step", difference_step)
+    for name in metrics:
+        require_choice("metric", name, ALL_METRICS)
+    span = _region(region, task.dim, num_examples)
+    _refuse_shared_names(learner, references)
+    kinds = kinds_for(tuple(metrics))
+    predictors = [learner, *references]
+    steps = _Steps(progress, len(predictors) * (1 + len(kinds)))
+    x, y = held_out(
+        task, num_datasets=num_datasets, num_examples=num_examples + 1, seed=seed
+    )
+    trial = Trial(x, y, x[:, :0])
+    predictions = {}
+    for predictor in predictors:
+        predictions[predictor.name] = measure(
+            "predictions", predictor, trial, exactly=predictor is not learner
+        )
+        steps.finish_one()
+
+    others = [(learner.name, reference.name) for reference in references]
+    risks = [(name, LABELS) for name in predictions]
+    predictions[LABELS] = y
+    both = {(a, b): (predictions[a], predictions[b]) for a, b in [*others, *risks]}
+    samples = {
+        "spd": {
+            pair: squared_prediction_difference(*each, task.dim)
+            for pair, each in both.items()
+        }
+    }
+    if "sim_e" in metrics:
+        samples["sim_e"] = {pair: error_similarity(*both[pair], y) for pair in others}
+    if "r2_gold" in metrics:
+        samples["r2_gold"] = {pair: label_scores(*both[pair]) for pair in risks}
+    mspd = []
+    if "mspd" in metrics and span is not None:
+        means = [mean_over_region(spd, *span) for spd in samples["spd"].values()]
+        mspd = estimates_of(list(both), summarize(np.stack(means, axis=1), seed=seed))
+    if kinds:
+        x, y = held_out(
+            task,
+            num_datasets=num_costly_datasets,
+            num_examples=num_examples + 1 + num_queries,
+            seed=seed,
+        )
+        n = num_examples + 1
+        trial = Trial(x[:, :n], y[:, :n], x[:, n:], seed, difference_step)
+        measured: dict[str, dict[str, Any]] = {}
+        for kind in kinds:
+            measured[kind] = {}
+            for predictor in predictors:
+                measured[kind][predictor.name] = measure(
+                    kind, predictor, trial, exactly=predictor is not learner
+                )
+                steps.finish_one()
+        samples |= costly_samples(tuple(metrics), learner.name, measured, trial)
+
+    curves = {
+        name: curves_of(
+            list(pairs), summarize(np.stack(list(pairs.values()), axis=1), seed=seed)
+        )
+        for name, pairs in samples.items()
+    }
+    settings: dict[str, Any] = {"metrics": list(metrics)}
+    if mspd:
+        settings["region"] = span
+    if kinds:
+        settings["num_costly_datasets"] = num_costly_datasets
+        settings["num_queries"] = num_queries
+        settings["difference_step"] = difference_step
+    return Comparison(
+        learner=learner.name,
+        dim=task.dim,
+        task=repr(task),
+        num_datasets=num_datasets,
+        seed=seed,
+        curves=curves.pop("spd"),
+        versions=provenance(),
+        metrics=curves,
+        mspd=mspd,
+        settings=settings,
+    )
+
+
+class _Steps:
+    """Tells how many of all steps are done."""
+
+    def __init__(self, progress: Progress | None, total: int):
+        self.progress, self.total, self.done = progress, total, 0
+
+    def finish_one(self) -> None:
+        self.done += 1
+        if self.progress is not None:
+            self.progress(self.done, self.total)
+
+
+def _refuse_shared_names(
+    learner: Predictor | BlackBox, references: Sequence[Predictor | BlackBox]
+) -> None:
     if not references:
         raise InvalidValueError("references", "name at least one predictor", "none")
     names = [LABELS, learner.name, *(reference.name for reference in references)]
@@ -121,35 +181,17 @@ def compare(
         if names.count(name) > 1:
             rule = f"have a name of its own; {LABELS} stands for the labels"
             raise InvalidValueError("each predictor", rule, f"'{name}' twice")
-    x, y = held_out(
-        task, num_datasets=num_datasets, num_examples=num_examples + 1, seed=seed
-    )
-    predictions = {learner.name: predict_all(learner, x, y)}
-    for reference in references:
-        predictions[reference.name] = predict_exactly(reference, x, y)
 
-    pairs = [(learner.name, reference.name) for reference in references]
-    pairs += [(name, LABELS) for name in predictions]
-    predictions[LABELS] = y
-    spd = np.stack(
-        [
-            squared_prediction_difference(predictions[a], predictions[b], task.dim)
-            for a, b in pairs
-        ],
-        axis=1,
-    )
-    low, high = bootstrap_interval(spd, seed=seed)
-    columns = (spd.mean(axis=0), low, high, np.median(spd, axis=0))
-    curves = [
-        Curve(a, b, *(column[index].tolist() for column in columns))
-        for index, (a, b) in enumerate(pairs)
-    ]
-    return Comparison(
-        learner=learner.name,
-        dim=task.dim,
-        task=repr(task),
-        num_datasets=num_datasets,
-        seed=seed,
-        curves=curves,
-        versions=provenance(),
-    )
+
+def _region(
+    region: tuple[int, int] | None, dim: int, num_examples: int
+) -> list[int] | None:
+    """Return the first and last n of MSPD; by default n < d, if there is such an n."""
+    if region is None:
+        last = min(dim - 1, num_examples)
+        return [1, last] if last >= 1 else None
+    first, last = region
+    if not 0 <= first <= last <= num_examples:
+        rule = f"be a first and a last n with 0 ≤ first ≤ last ≤ {num_examples}"
+        raise InvalidValueError("region", rule, tuple(region))
+    return [first, last]

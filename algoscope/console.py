@@ -2,9 +2,11 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
+import numpy as np
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -19,6 +21,8 @@ from rich.text import Text
 
 from algoscope import verdict
 from algoscope.comparison import Comparison
+from algoscope.identification import Identification
+from algoscope.predictors import BlackBox, Predictor, Question
 from algoscope.runs import Progress
 
 # When the output is not a terminal:
@@ -123,3 +127,74 @@ def print_comparison(comparison: Comparison) -> None:
     header, rows = verdict.table(comparison)
     print_table(f"SPD/d of {comparison.learner} to each reference", header, rows)
     print(verdict.sentence(comparison))
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A black box that reports how many questions it has answered."""
+
+    box: BlackBox
+    watch: Callable[[int], None]
+
+    @property
+    def name(self) -> str:
+        """The name of the box."""
+        return self.box.name
+
+    def answers(self, questions: Iterable[Question], /) -> Iterator[np.ndarray]:
+        """Pass on the answers, counting them."""
+        for count, answer in enumerate(self.box.answers(questions), start=1):
+            self.watch(count)
+            yield answer
+
+
+@contextmanager
+def measuring(
+    predictor: Predictor | BlackBox,
+) -> Iterator[tuple[Predictor | BlackBox, Callable[[str], None]]]:
+    """Show, in a terminal, what a measurement is doing.
+
+    Yields the predictor, watched if it is a black box, and a function that names the
+    stage. Elsewhere stages are not shown: the result is.
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield predictor, lambda stage: None
+        return
+    with console.status(Text(f"measuring {predictor.name}")) as status:
+
+        def show(stage: str) -> None:
+            status.update(Text(stage))
+
+        def count(answered: int) -> None:
+            show(f"asking {predictor.name}: {answered:,} answers")
+
+        if isinstance(predictor, BlackBox):
+            predictor = Watched(predictor, count)
+        yield predictor, show
+
+
+def print_identification(found: Identification) -> None:
+    """Print the ranked candidates, the answer per regime, and the answer."""
+    names = [regime.name for regime in found.regimes]
+    header = ["hypothesis", "distance", "95 % interval", *names]
+    rows = [
+        [
+            candidate.name,
+            small(candidate.distance),
+            f"{small(candidate.low)}…{small(candidate.high)}",
+            *(small(candidate.regimes[name]) for name in names),
+        ]
+        for candidate in found.candidates[:8]
+    ]
+    print_table(f"Which algorithm is {found.target}?", header, rows)
+    for regime in found.regimes:
+        span = (
+            f"{regime.first}–{regime.last}"
+            if regime.first < regime.last
+            else regime.first
+        )
+        print(
+            f"{regime.name} (n = {span}): {regime.verdict}; nearest {regime.nearest} at {small(regime.distance)}"
+        )
+    print(found.sentence)

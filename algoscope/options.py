@@ -5,7 +5,7 @@ Nothing here imports JAX, so that help is instant.
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -126,6 +126,74 @@ class Evaluate:
     """Print the comparison as JSON."""
 
 
+TARGET = (
+    "A shipped model's name, a directory, a textbook algorithm such as ridge(0.1), "
+    "sklearn:Ridge(alpha=0.3), python:module:function, or cmd:COMMAND, a program that "
+    "answers JSON lines."
+)
+Target = Annotated[tyro.conf.Positional[str], tyro.conf.arg(help=TARGET)]
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Compare any predictor with textbook algorithms, by every metric."""
+
+    target: Target
+    references: Annotated[tuple[str, ...], tyro.conf.arg(name="with")] = ()
+    """The algorithms, such as ols ridge(0.1) newton(4). By default those of figure 1."""
+    metrics: tuple[str, ...] = ("spd", "ilwd", "r2")
+    """What is measured, or all."""
+    dim: int | None = None
+    """d of the test data. By default the model's, otherwise 4."""
+    num_examples: int | None = None
+    """The most examples before a query. By default the model's, otherwise 20."""
+    num_datasets: int | None = None
+    """Held-out datasets. By default 10,000, and 200 for what is not run by JAX."""
+    noise_variance: float = 0.0
+    """σ² of the test data."""
+    prior_variance: float = 1.0
+    """τ² of the test data."""
+    seed: int = 0
+    """Seed of the test data."""
+    timeout: float = 60.0
+    """Seconds after which an answer counts as missing."""
+    out: Path | None = None
+    """Write the comparison to this file."""
+    figure: Path | None = None
+    """Draw SPD and ILWD (figure 1) to this .png, .svg or .pdf file."""
+    linearity_figure: Path | None = None
+    """Draw R² of the linear fit (figure 6) to this file."""
+    json: bool = False
+    """Print the comparison as JSON."""
+
+
+@dataclass(frozen=True)
+class Identify:
+    """Say which learning algorithm a predictor runs."""
+
+    target: Target
+    dim: int | None = None
+    """d of the test data. By default the model's, otherwise 4."""
+    num_examples: int | None = None
+    """The most examples before a query. By default 20, or what a model has room for."""
+    num_datasets: int | None = None
+    """Datasets to ask about. By default 192, and 96 for what is not run by JAX."""
+    domain: Literal["task", "everywhere"] | None = None
+    """Where the answer must hold. By default a model's task, everywhere for others."""
+    noise_variance: float = 0.0
+    """σ² of the task."""
+    prior_variance: float = 1.0
+    """τ² of the task."""
+    seed: int = 0
+    """Seed of the test data."""
+    timeout: float = 60.0
+    """Seconds after which an answer counts as missing."""
+    out: Path | None = None
+    """Write the identification to this file."""
+    json: bool = False
+    """Print the identification as JSON."""
+
+
 @dataclass(frozen=True)
 class Models:
     """List the models that come with algoscope."""
@@ -155,6 +223,8 @@ class Demo:
 Command = (
     Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    | Annotated[Compare, tyro.conf.subcommand("compare")]
+    | Annotated[Identify, tyro.conf.subcommand("identify")]
     | Annotated[Models, tyro.conf.subcommand("models")]
     | Annotated[Presets, tyro.conf.subcommand("presets")]
     | Annotated[Demo, tyro.conf.subcommand("demo")]

@@ -21,14 +21,26 @@ def table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     spans = regimes(comparison)
     header = ["reference", "all n ≥ 1"]
     header += [f"{name} ({a}–{b})" if a < b else name for name, a, b in spans]
+    if "ilwd" in comparison.metrics:
+        header.append("ILWD, all n ≥ 1")
     everything = comparison.nearest(1, comparison.num_examples)
     rows = []
     for name in [*(name for name, _ in everything), LABELS]:
         curve = comparison.against(name)
         cells = [curve.average(1, comparison.num_examples)]
         cells += [curve.average(a, b) for _, a, b in spans]
-        rows.append([name, *(f"{cell:.2g}" for cell in cells)])
+        texts = [f"{cell:.2g}" for cell in cells]
+        if "ilwd" in comparison.metrics:
+            texts.append(
+                "–" if name == LABELS else _weight_difference(comparison, name)
+            )
+        rows.append([name, *texts])
     return header, rows
+
+
+def _weight_difference(comparison: Comparison, name: str) -> str:
+    curve = comparison.against(name, "ilwd")
+    return f"{curve.average(1, comparison.num_examples):.2g}"
 
 
 def _times(ratio: float) -> str:
@@ -43,10 +55,11 @@ def sentence(comparison: Comparison) -> str:
     (first, nearest), *others = comparison.nearest(1, comparison.num_examples)
     if not math.isfinite(nearest):
         return f"{comparison.learner} is like none of these: it predicts no numbers."
+    most = comparison.num_examples
+    span = f"on average over 1 to {most} examples" if most > 1 else "after 1 example"
     text = (
-        f"{comparison.learner} behaves most like {first}: SPD/d = {nearest:.2g} on "
-        f"average over 1 to {comparison.num_examples} examples "
-        f"({comparison.num_datasets:,} datasets)"
+        f"{comparison.learner} behaves most like {first}: SPD/d = {nearest:.2g} "
+        f"{span} ({comparison.num_datasets:,} datasets)"
     )
     if others:
         second, distance = others[0]

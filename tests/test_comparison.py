@@ -3,18 +3,29 @@
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from boxes import Boxed, Opaque, ridge_answers
 from comparisons import curve, handmade
 from refusals import refuses
 
 from algoscope import comparison
 from algoscope.checkpoints import DamagedFileError
-from algoscope.comparison import LABELS, Comparison, Curve, compare, provenance
+from algoscope.comparison import (
+    ALL_METRICS,
+    LABELS,
+    Comparison,
+    Curve,
+    Estimate,
+    compare,
+    provenance,
+)
 from algoscope.evaluation import held_out
 from algoscope.metrics import bootstrap_interval
-from algoscope.predictors import gd, ols, ridge
+from algoscope.predictors import gd, knn, ols, ridge
+from algoscope.pretrained import MODELS
 from algoscope.tasks import LinearRegression
 
 DIM, EXAMPLES, DATASETS, SEED = 2, 4, 30, 1
@@ -111,7 +122,11 @@ def test_the_datasets_are_those_that_the_comparison_names(sampled, monkeypatch):
         return sampled
 
     monkeypatch.setattr(comparison, "held_out", watched)
-    sizes = {"num_datasets": DATASETS, "num_examples": EXAMPLES, "seed": SEED}
+    sizes: dict[str, Any] = {
+        "num_datasets": DATASETS,
+        "num_examples": EXAMPLES,
+        "seed": SEED,
+    }
     compare(LEARNER, [gd(0.2)], TASK, **sizes)
     sizes["num_examples"] += 1
     assert asked == [(TASK, sizes)]
@@ -337,3 +352,261 @@ def test_a_comparison_with_nothing_is_refused():
         ValueError, "`references` must name at least one predictor, got none."
     ):
         compare(gd(0.1), [], TASK, num_examples=EXAMPLES, num_datasets=DATASETS)
+
+
+# Every metric.
+
+BOX = Boxed("box", ridge_answers, least=2)  # λ = 0.5; abstains from one example
+EVERYTHING = [
+    *("sim_e", "r2_gold", "ilwd", "sim_w", "r2", "sensitivity_cosine"),
+    *("sensitivity_distance", "influence_cosine", "influence_distance", "symmetry"),
+]
+
+
+@pytest.fixture(scope="module")
+def steps() -> list[tuple[int, int]]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def everything(steps) -> Comparison:
+    """A black box that is ridge regression, against references that include it."""
+    return compare(
+        BOX,
+        [ridge(0.5), gd(0.02), knn(1)],
+        TASK,
+        num_examples=3,
+        num_datasets=40,
+        seed=SEED,
+        metrics=ALL_METRICS,
+        num_costly_datasets=12,
+        num_queries=5,
+        region=(2, 3),
+        progress=lambda done, total: steps.append((done, total)),
+    )
+
+
+def test_a_black_box_is_told_by_every_metric(everything):
+    assert list(everything.metrics) == EVERYTHING
+    for metric in ("spd", *EVERYTHING[2:4], *EVERYTHING[5:9]):
+        (name, best), *_ = everything.nearest(2, 3, metric)
+        assert name == "Ridge(0.5)", metric
+        is_cosine = metric.endswith("cosine") or metric.startswith("sim_")
+        assert best == pytest.approx(float(is_cosine), abs=1e-5), metric
+    assert everything.against("Ridge(0.5)", "sim_e").average(2, 3) > 1 - 1e-6
+
+
+def test_what_the_box_did_not_answer_is_missing_and_counted(everything):
+    for metric in ("spd", "r2_gold", "sim_e"):
+        own = next(c for c in everything.of(metric) if c.first == "box")
+        assert own.counts == [0, 0, 40, 40]
+        assert np.isnan(own.mean).tolist() == [True, True, False, False]
+    assert everything.against("Ridge(0.5)", "ilwd").counts == [0, 0, 12, 12]
+    risk = next(c for c in everything.curves if c.first == "Ridge(0.5)")
+    assert risk.counts == [40] * 4
+
+
+def test_an_average_leaves_out_what_was_not_measured(everything):
+    own = everything.against("GD(0.02)")
+    assert (
+        own.average(0, 3) == own.average(2, 3) == pytest.approx(np.mean(own.mean[2:]))
+    )
+    assert np.isnan(own.average(0, 1))
+
+
+def test_linearity_is_measured_of_every_predictor(everything):
+    means = {c.first: c.mean[3] for c in everything.of("r2")}
+    assert means["box"] == pytest.approx(1.0, abs=1e-9)
+    assert means["Ridge(0.5)"] == pytest.approx(1.0, abs=1e-9)
+    assert means["KNN(1, uniform)"] < 0.99
+    assert {c.second for c in everything.of("r2")} == {"linear fit"}
+
+
+def test_symmetries_are_measured_of_every_predictor(everything):
+    change = {(c.first, c.second): c.mean[2] for c in everything.of("symmetry")}
+    assert len(change) == 4 * 6
+    for name in ("box", "Ridge(0.5)", "GD(0.02)"):
+        assert change[name, "additivity"] < 1e-5
+        assert change[name, "input scale"] > 1e-3
+
+
+def test_mspd_is_the_mean_over_its_region(everything):
+    assert everything.settings["region"] == [2, 3]
+    for estimate in everything.mspd:
+        (same,) = (
+            c
+            for c in everything.curves
+            if (c.first, c.second) == (estimate.first, estimate.second)
+        )
+        assert estimate.mean == pytest.approx(same.average(2, 3), rel=1e-12)
+        assert estimate.low <= estimate.mean <= estimate.high
+        assert estimate.count == 40
+
+
+def test_the_settings_and_the_steps_are_told(everything, steps):
+    assert everything.settings == {
+        "metrics": list(ALL_METRICS),
+        "region": [2, 3],
+        "num_costly_datasets": 12,
+        "num_queries": 5,
+        "difference_step": 1e-3,
+    }
+    assert steps == [(n, 20) for n in range(1, 21)]  # four predictors, five kinds
+
+
+def test_every_metric_survives_the_disk(everything, tmp_path):
+    path = tmp_path / "evaluation.json"
+    everything.save(path)
+    assert "NaN" not in path.read_text()
+    loaded = Comparison.load(path)
+    assert repr(loaded) == repr(everything)  # NaN is not equal to itself
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("path", sorted(MODELS.glob("*/evaluation.json")), ids=str)
+def test_comparisons_from_before_other_metrics_are_loaded(path, tmp_path):
+    old = json.loads(path.read_text())
+    for added in ("metrics", "mspd", "settings"):
+        old.pop(added, None)
+    for each in old["curves"]:
+        each.pop("counts", None)
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    loaded = Comparison.load(tmp_path / "old.json")
+    assert loaded.learner == path.parent.name
+    assert [c.mean for c in loaded.curves] == [c["mean"] for c in old["curves"]]
+
+
+def test_by_default_only_spd_is_measured(measured):
+    assert measured.metrics == {}
+    assert measured.mspd == []
+    assert measured.settings == {"metrics": ["spd"]}
+    assert all(each.counts == [DATASETS] * 5 for each in measured.curves)
+
+
+def test_the_default_region_is_that_below_the_dimension():
+    task = LinearRegression(3)
+    sizes: dict[str, Any] = {
+        "num_examples": 4,
+        "num_datasets": 5,
+        "metrics": ("spd", "mspd"),
+    }
+    found = compare(gd(0.1), [gd(0.2)], task, **sizes)
+    assert found.settings["region"] == [1, 2]
+    assert isinstance(found.mspd[0], Estimate)
+    assert found.mspd[0].mean == pytest.approx(found.against("GD(0.2)").average(1, 2))
+
+
+def test_in_one_dimension_there_is_no_region_below_it():
+    sizes: dict[str, Any] = {
+        "num_examples": 1,
+        "num_datasets": 5,
+        "metrics": ("spd", "mspd"),
+    }
+    found = compare(gd(0.1), [gd(0.2)], LinearRegression(1), **sizes)
+    assert found.mspd == []
+    assert "region" not in found.settings
+
+
+# Laws of the numbers.
+
+
+def test_risks_are_those_of_theory():
+    """Noiseless: least squares has τ²(1 − n/d), the best step τ²(d + 1)/(n + d + 1)."""
+    dim, n, prior = 4, 3, 2.0
+    best = gd(1 / (2 * (n + dim + 1)))
+    task = LinearRegression(dim, prior_variance=prior)
+    found = compare(ols, [best], task, num_examples=6, num_datasets=3000, seed=2)
+    risks = {c.first: c for c in found.curves if c.second == LABELS}
+    for m in range(7):
+        expected = prior * max(0.0, 1 - m / dim)
+        error = (risks["OLS"].high[m] - risks["OLS"].low[m]) / 4
+        assert risks["OLS"].mean[m] == pytest.approx(expected, abs=4 * error + 1e-5)
+    error = (risks[best.name].high[n] - risks[best.name].low[n]) / 4
+    expected = prior * (dim + 1) / (n + dim + 1)
+    assert risks[best.name].mean[n] == pytest.approx(expected, abs=4 * error)
+
+
+def test_for_isotropic_queries_spd_is_ilwd():
+    """E ((w − w′)ᵀx)² = ‖w − w′‖² where x has the identity as its covariance."""
+    found = compare(
+        gd(0.05),
+        [ridge(1.0)],
+        LinearRegression(3),
+        num_examples=4,
+        num_datasets=1500,
+        metrics=("spd", "ilwd"),
+        num_costly_datasets=1500,
+    )
+    spd, ilwd = (found.against("Ridge(1)", each) for each in ("spd", "ilwd"))
+    for n in range(1, 5):
+        error = (spd.high[n] - spd.low[n] + ilwd.high[n] - ilwd.low[n]) / 4
+        assert spd.mean[n] == pytest.approx(ilwd.mean[n], abs=4 * error)
+        assert error < 0.15 * ilwd.mean[n]
+
+
+class Diverged:
+    name = "diverged"
+
+    def __call__(self, x, y, query, /):
+        return y[0] * np.nan
+
+    def predict_prefixes(self, x, y, /):
+        return y * np.nan
+
+
+def test_a_reference_that_diverges_is_infinitely_far_and_not_left_out():
+    sizes: dict[str, Any] = {"num_examples": 2, "num_datasets": 5}
+    found = compare(gd(0.1), [Diverged(), gd(0.2)], TASK, **sizes)
+    assert [name for name, _ in found.nearest(1, 2)] == ["GD(0.2)", "diverged"]
+    assert found.against("diverged").mean == [np.inf] * 3
+    assert found.against("diverged").counts == [5] * 3
+
+
+# Refusals.
+
+
+def refused(message: str, **changes):
+    sizes: dict[str, Any] = {"num_examples": 2, "num_datasets": 5} | changes
+    with refuses(ValueError, message):
+        compare(gd(0.1), [gd(0.2)], LinearRegression(3), **sizes)
+
+
+def test_an_unknown_metric_is_refused():
+    names = ", ".join(ALL_METRICS)
+    message = f"`metric` must be one of {names}, got 'iwld'. Did you mean 'ilwd'?"
+    refused(message, metrics=("spd", "iwld"))
+
+
+def test_a_metric_that_was_not_measured_is_refused(measured):
+    with refuses(ValueError, "`metric` must be one of spd, got 'ilwd'."):
+        measured.against("OLS", "ilwd")
+
+
+def test_bad_settings_are_refused_before_anything_is_measured():
+    refused("`num_queries` must be at least 3, got 2.", num_queries=2)
+    refused("`num_costly_datasets` must be at least 1, got 0.", num_costly_datasets=0)
+    refused("`difference_step` must be positive, got 0.0.", difference_step=0.0)
+    rule = "`region` must be a first and a last n with 0 ≤ first ≤ last ≤ 2"
+    refused(f"{rule}, got (1, 3).", region=(1, 3))
+    refused(f"{rule}, got (2, 1).", region=(2, 1))
+
+
+def test_a_damaged_metric_is_refused(tmp_path):
+    path = tmp_path / "evaluation.json"
+    short = asdict(curve("ICL", "A", [1.0]))
+    for metrics, error in (({"ilwd": [short]}, "'ilwd'"), ({"ilwd": []}, "'ilwd'")):
+        path.write_text(json.dumps(stored() | {"metrics": metrics}))
+        message = f"`{path}` must hold a saved comparison, got an error in {error}."
+        with refuses(DamagedFileError, message):
+            Comparison.load(path)
+
+
+def test_a_learner_that_hides_its_weights_is_compared_by_its_answers():
+    sizes: dict[str, Any] = {
+        "num_examples": 2,
+        "num_datasets": 3,
+        "num_costly_datasets": 20,
+    }
+    found = compare(Opaque(gd(0.1)), [gd(0.1)], TASK, metrics=("ilwd",), **sizes)
+    assert max(found.against("GD(0.1)", "ilwd").mean) < 1e-9

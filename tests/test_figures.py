@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 
 import matplotlib as mpl
 import pytest
+from comparisons import curve as made_curve
 from comparisons import handmade
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
@@ -12,9 +13,25 @@ from matplotlib.figure import Figure
 from refusals import refuses
 
 from algoscope.comparison import Comparison
-from algoscope.figures import COLORS, draw_comparison
+from algoscope.figures import COLORS, draw_comparison, draw_linearity
 
-COMPARISON = handmade({"OLS": [0.0, 0.02, 0.01], "GD(0.01)": [0.0, 0.5, 0.7]})
+MEANS = {"OLS": [0.0, 0.02, 0.01], "GD(0.01)": [0.0, 0.5, 0.7]}
+COMPARISON = handmade(MEANS)
+NAN = float("nan")
+MEASURED = handmade(
+    MEANS,
+    metrics={
+        "ilwd": [
+            made_curve("ICL", "OLS", [NAN, 0.1, 0.05]),
+            made_curve("ICL", "GD(0.01)", [NAN, 0.3, 0.2]),
+        ],
+        "r2": [
+            made_curve("ICL", "linear fit", [NAN, 0.7, 0.9]),
+            made_curve("OLS", "linear fit", [NAN, 1.0, 1.0]),
+        ],
+    },
+    settings={"num_costly_datasets": 1500, "num_queries": 32},
+)
 
 
 def drawn_svg(comparison: Comparison, directory) -> str:
@@ -42,12 +59,12 @@ def test_the_ending_decides_the_format_and_the_same_comparison_gives_the_same_fi
 def shown(monkeypatch, tmp_path):
     """Return a function that draws a comparison and returns the figure."""
 
-    def draw(comparison: Comparison) -> Figure:
+    def draw(comparison: Comparison, drawn=draw_comparison) -> Figure:
         saved: list[Figure] = []
         monkeypatch.setattr(
             Figure, "savefig", lambda self, *args, **options: saved.append(self)
         )
-        draw_comparison(comparison, tmp_path / "figure.png")
+        drawn(comparison, tmp_path / "figure.png")
         (figure,) = saved
         return figure
 
@@ -72,6 +89,52 @@ def test_both_axes_show_the_learner_s_curves_from_one_example_on(shown):
                 min(curve.low[1:]),
                 max(curve.high[1:]),
             }
+
+
+def test_figure_1_has_spd_left_and_ilwd_right_where_it_was_measured(shown):
+    figure = shown(MEASURED)
+    left, right = figure.axes
+    assert (left.get_ylabel(), right.get_ylabel()) == ("SPD / d", "ILWD / d")
+    *lines, _ = right.lines
+    for line, same, expected in zip(
+        lines, left.lines, MEASURED.of("ilwd"), strict=False
+    ):
+        assert list(line.get_ydata()) == expected.mean[1:]
+        assert line.get_label() == same.get_label() == f"({expected.second}, ICL)"
+        assert line.get_color() == same.get_color()
+    legend = [text.get_text() for text in right.get_legend().get_texts()]
+    assert legend == ["(OLS, ICL)", "(GD(0.01), ICL)", "(Y, ICL)"]
+    title = "Which algorithm is ICL?  d = 2, 12,345 datasets (ILWD: 1,500)"
+    assert figure.get_suptitle() == title
+
+
+def test_figure_6_shows_how_linear_each_predictor_is(shown):
+    figure = shown(MEASURED, draw_linearity)
+    (axes,) = figure.axes
+    *lines, _ = axes.lines
+    assert [line.get_label() for line in lines] == ["ICL", "OLS"]
+    assert [list(line.get_ydata()) for line in lines] == [[0.7, 0.9], [1.0, 1.0]]
+    title = "How linear is ICL?  d = 2, 1,500 datasets, 32 queries"
+    assert figure.get_suptitle() == title
+
+
+def test_figure_6_is_a_file_of_its_own(tmp_path):
+    path = tmp_path / "new" / "linearity.svg"
+    draw_linearity(MEASURED, path)
+    ElementTree.fromstring(path.read_text())
+
+
+def test_figure_6_of_what_was_not_measured_is_refused(tmp_path):
+    message = (
+        "`comparison` must hold the metric r2, got spd. "
+        'Measure it with `compare(..., metrics=("r2",))`.'
+    )
+    with refuses(ValueError, message):
+        draw_linearity(COMPARISON, tmp_path / "linearity.svg")
+    message = "`path ending` must be one of .png, .svg, .pdf, got '.txt'."
+    with refuses(ValueError, message):
+        draw_linearity(MEASURED, tmp_path / "linearity.txt")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_title_asks_the_question_and_gives_the_sizes(shown):

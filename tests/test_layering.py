@@ -20,13 +20,14 @@ LAYERS = [
         "predictors",
         "sequences",
     },
-    {"evaluation", "optimizers", "pretrained"},
-    {"comparison", "learner", "training"},
-    {"cards", "figures", "verdict"},
+    {"curves", "evaluation", "optimizers", "pretrained"},
+    {"learner", "measurements", "results", "training"},
+    {"adapters", "comparison", "estimator"},
+    {"cards", "figures", "identification", "verdict"},
     {"runs"},
     {"__init__"},
     {"console", "options"},
-    {"demo"},
+    {"demo", "measuring"},
     {"cli"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}

@@ -32,6 +32,7 @@ from algoscope.predictors import (
 
 EXAMPLES, DIM = 5, 2  # prefixes of 0 to 4 examples: fewer than d, d, and more
 EPS = float(np.finfo(np.float64).eps)
+QUICKLY = {"xla_backend_optimization_level": 0}  # compile: it runs only once
 
 law = settings(max_examples=25)
 seeds = st.integers(0, 2**32)
@@ -62,7 +63,7 @@ def textbook_sgd(x, y, query, *, learning_rate, penalty=0.0):
     return query @ w
 
 
-def textbook_knn(x, y, query, *, num_neighbors, weighted):
+def textbook_knn(x, y, query, *, num_neighbors, weighted, power=2):
     """Among examples that are equally near, the earlier ones come first."""
     squares = [float(np.sum((each - query) ** 2)) for each in x]
     nearest = sorted(range(len(x)), key=squares.__getitem__)[:num_neighbors]
@@ -72,7 +73,7 @@ def textbook_knn(x, y, query, *, num_neighbors, weighted):
     if weighted and squares[nearest[0]] == 0:
         weights = [float(squares[i] == 0) for i in nearest]
     elif weighted:
-        weights = [1 / squares[i] for i in nearest]
+        weights = [np.sqrt(squares[i]) ** -power for i in nearest]
     return np.average(y[nearest], weights=weights)
 
 
@@ -141,7 +142,7 @@ def compiled_calls(predictor: Predictor):
     def calls(x, y):
         return jnp.stack([predictor(x[:n], y[:n], x[n]) for n in range(len(x))])
 
-    return jax.jit(jax.vmap(calls))
+    return jax.jit(jax.vmap(calls), compiler_options=QUICKLY)
 
 
 def predict(predictor: Predictor, x: np.ndarray, y: np.ndarray) -> np.ndarray:

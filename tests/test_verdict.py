@@ -1,7 +1,7 @@
 """The words that summarize a comparison say what its numbers say."""
 
 import pytest
-from comparisons import handmade
+from comparisons import curve, handmade
 
 from algoscope.verdict import regimes, sentence, table
 
@@ -66,6 +66,21 @@ def test_the_table_names_the_examples_of_a_regime_of_several():
     assert all(len(row) == len(header) for row in rows)
 
 
+def test_the_table_ends_with_ilwd_where_it_was_measured():
+    weights = [curve("ICL", "A", [9.0, 1.0, 2.0]), curve("ICL", "B", [0.0, 0.2, 0.3])]
+    means = {"A": [0.0, 0.1, 0.1], "B": [0.0, 0.5, 0.5]}
+    header, rows = table(handmade(means, metrics={"ilwd": weights}))
+    assert header[-1] == "ILWD, all n ≥ 1"
+    assert [(row[0], row[-1]) for row in rows] == [
+        ("A", "1.5"),
+        ("B", "0.25"),
+        ("Y", "–"),
+    ]
+    plain_header, plain_rows = table(handmade(means))
+    assert plain_header == header[:-1]
+    assert plain_rows == [row[:-1] for row in rows]
+
+
 def test_the_sentence_names_the_nearest_and_how_much_farther_the_next_is():
     assert sentence(handmade(MEANS)) == (
         "ICL behaves most like near: SPD/d = 0.035 on average over 1 to 4 examples "
@@ -75,8 +90,7 @@ def test_the_sentence_names_the_nearest_and_how_much_farther_the_next_is():
 
 def test_the_sentence_about_one_reference_names_no_other():
     assert sentence(handmade({"OLS": [0.0, 0.02]}, learner="tiny")) == (
-        "tiny behaves most like OLS: SPD/d = 0.02 on average over 1 to 1 examples "
-        "(12,345 datasets)."
+        "tiny behaves most like OLS: SPD/d = 0.02 after 1 example (12,345 datasets)."
     )
 
 

@@ -1,77 +1,139 @@
-"""First-order learners that start from w₀ = 0 (§3.2, §4.3)."""
+"""Batch gradient descent from w₀ = 0 on all examples of a prefix (§3.2, §4.3).
+
+The loss is the sum Σᵢ (wᵀxᵢ − yᵢ)² + λ‖w‖², so its gradient is 2 (Sw − b + λw) with
+S = XᵀX and b = XᵀY.
+"""
 
 from functools import partial
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from algoscope.predictors.interface import LinearPredictor
-from algoscope.validation import require_not_negative, require_positive
+from algoscope.predictors.moments import (
+    Number,
+    apply,
+    iterate,
+    last_iterate,
+    prefix_moments,
+)
+from algoscope.predictors.naming import name_call
+from algoscope.validation import (
+    require_at_least,
+    require_not_negative,
+    require_positive,
+)
+
+
+def gd_iterates(
+    x: Float[Array, "examples dim"],
+    y: Float[Array, " examples"],
+    *,
+    learning_rate: Number,
+    penalty: Number = 0.0,
+    num_steps: int,
+) -> Float[Array, "iterates prefixes dim"]:
+    """Return the weights after 0, 1, …, k steps: w ← w − 2α (Sw − b + λw)."""
+    gram, moment = prefix_moments(x, y)
+
+    def step(w):
+        return w - 2 * learning_rate * (apply(gram, w) - moment + penalty * w)
+
+    return iterate(step, jnp.zeros_like(moment), num_steps)
 
 
 def gd_prefix_weights(
     x: Float[Array, "examples dim"],
     y: Float[Array, " examples"],
     *,
-    learning_rate: float,
+    learning_rate: Number,
+    penalty: Number = 0.0,
+    num_steps: int = 1,
 ) -> Float[Array, "prefixes dim"]:
-    """Return one step on all examples of each prefix: w = 2α Σᵢ xᵢyᵢ.
+    """Return the weights after the last step; after one they are w = 2α Σᵢ xᵢyᵢ.
 
-    It descends Σᵢ (wᵀxᵢ − yᵢ)²; a penalty would not matter, its gradient is 0 at w₀.
+    The penalty has no gradient at w₀: it matters from the second step on.
     """
-    moments = jnp.cumsum(x * y[:, None], axis=0)
-    start = jnp.zeros((1, x.shape[1]), x.dtype)
-    return jnp.concatenate([start, 2 * learning_rate * moments])
+    return gd_iterates(
+        x, y, learning_rate=learning_rate, penalty=penalty, num_steps=num_steps
+    )[-1]
 
 
-def sgd_prefix_weights(
-    x: Float[Array, "examples dim"],
-    y: Float[Array, " examples"],
-    *,
-    learning_rate: float,
-    penalty: float = 0.0,
-) -> Float[Array, "prefixes dim"]:
-    """Return one pass over the examples in order, one step on each (eq. 11).
-
-    w ← w − 2α (x wᵀx − xy + λw)
-    """
-
-    def update(w, example):
-        x, y = example
-        w = w - 2 * learning_rate * (x * (w @ x - y) + penalty * w)
-        return w, w
-
-    start = jnp.zeros(x.shape[1], x.dtype)
-    _, w = jax.lax.scan(update, start, (x, y))
-    return jnp.concatenate([start[None], w])
-
-
-def gd(learning_rate: float) -> LinearPredictor:
-    """Return one step of batch gradient descent.
+def gd(learning_rate: float, steps: int = 1, penalty: float = 0.0) -> LinearPredictor:
+    """Return gradient descent: the paper's one step, or several.
 
     Example:
-        >>> gd(0.02).name
-        'GD(0.02)'
+        >>> gd(0.02).name, gd(0.02, steps=8, penalty=0.1).name
+        ('GD(0.02)', 'GD(0.02, steps=8, penalty=0.1)')
     """
     require_positive("learning_rate", learning_rate)
+    require_at_least("steps", steps, 1)
+    require_not_negative("penalty", penalty)
     return LinearPredictor(
-        f"GD({learning_rate:g})",
-        partial(gd_prefix_weights, learning_rate=learning_rate),
+        name_call(
+            "GD",
+            learning_rate,
+            steps=steps if steps > 1 else None,
+            penalty=penalty or None,
+        ),
+        partial(
+            gd_prefix_weights,
+            learning_rate=learning_rate,
+            penalty=penalty,
+            num_steps=steps,
+        ),
     )
 
 
-def sgd(learning_rate: float, penalty: float = 0.0) -> LinearPredictor:
-    """Return one pass of stochastic gradient descent.
+def gd_plus_plus_iterates(
+    x: Float[Array, "examples dim"],
+    y: Float[Array, " examples"],
+    *,
+    learning_rate: Number,
+    curvature: Number,
+    num_steps: int,
+) -> Float[Array, "iterates prefixes dim"]:
+    """Return the weights of GD++ (von Oswald et al., 2023) after 0, 1, …, k steps.
+
+    A step replaces all inputs and the query by x ← (I − γXᵀX) x, and then descends on
+    the residuals in these coordinates. In the first coordinates the inputs are Tx, T a
+    polynomial in S, and
+
+        T ← T (I − γTST),   w ← w + 2αT² (b − Sw)
+
+    With γ = 0 it is gradient descent.
+    """
+    gram, moment = prefix_moments(x, y)
+    eye = jnp.eye(x.shape[1], dtype=x.dtype)[None]
+
+    def step(state):
+        w, t = state
+        t = t @ (eye - curvature * (t @ gram @ t))
+        rest = apply(t, apply(t, moment - apply(gram, w)))
+        return w + 2 * learning_rate * rest, t
+
+    start = jnp.zeros_like(moment), jnp.broadcast_to(eye, gram.shape)
+    return iterate(step, start, num_steps, lambda state: state[0])
+
+
+def gd_plus_plus(
+    learning_rate: float, curvature: float, steps: int = 1
+) -> LinearPredictor:
+    """Return GD++ with the rate α, the curvature correction γ and k steps.
 
     Example:
-        >>> sgd(0.03).name, sgd(0.03, penalty=0.1).name
-        ('SGD(0.03)', 'SGD(0.03, 0.1)')
+        >>> gd_plus_plus(0.02, 0.01, 2).name
+        'GD++(0.02, 0.01, 2)'
     """
     require_positive("learning_rate", learning_rate)
-    require_not_negative("penalty", penalty)
-    arguments = f"{learning_rate:g}" + (f", {penalty:g}" if penalty else "")
+    require_not_negative("curvature", curvature)
+    require_at_least("steps", steps, 1)
     return LinearPredictor(
-        f"SGD({arguments})",
-        partial(sgd_prefix_weights, learning_rate=learning_rate, penalty=penalty),
+        name_call("GD++", learning_rate, curvature, steps),
+        last_iterate(
+            gd_plus_plus_iterates,
+            learning_rate=learning_rate,
+            curvature=curvature,
+            num_steps=steps,
+        ),
     )

@@ -8,10 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from algoscope.predictors.naming import name_call
 from algoscope.validation import (
     require_at_least,
     require_choice,
     require_examples,
+    require_positive,
     require_query,
 )
 
@@ -22,21 +24,26 @@ Weighting = Literal["uniform", "weighted"]
 class NearestNeighbors:
     """The mean label of the k nearest examples, or of all while there are fewer.
 
-    `weighted` weighs a neighbor by ‖x − x′‖⁻²; those at distance 0 then outweigh all
-    others. Without examples the prediction is 0.
+    `weighted` weighs a neighbor by ‖x − x′‖⁻ᵖ; those at distance 0 then outweigh all
+    others. The paper's power p is 2; the authors' code has 1, which scikit-learn calls
+    "distance". Without examples the prediction is 0.
     """
 
     num_neighbors: int = 3
     weighting: Weighting = "uniform"
+    power: int | float = 2
 
     def __post_init__(self):
         require_at_least("num_neighbors", self.num_neighbors, 1)
         require_choice("weighting", self.weighting, get_args(Weighting))
+        require_positive("power", self.power)
 
     @property
     def name(self) -> str:
         """The legend of figure 1, for example `KNN(3, uniform)`."""
-        return f"KNN({self.num_neighbors}, {self.weighting})"
+        matters = self.weighting == "weighted" and self.power != 2
+        power = self.power if matters else None
+        return name_call("KNN", self.num_neighbors, self.weighting, power=power)
 
     def __call__(
         self,
@@ -74,7 +81,10 @@ class NearestNeighbors:
         weights = present.astype(y.dtype)
         if self.weighting == "weighted":
             exact = near == 0
-            inverse = jnp.where(present & ~exact, 1 / jnp.where(exact, 1, near), 0)
+            apart = present & ~exact
+            # In units of the nearest of them, so that no power can overflow.
+            ratios = near[:, :1] / jnp.where(apart, near, 1)
+            inverse = jnp.where(apart, ratios, 0) ** (self.power / 2)
             any_exact = jnp.any(exact, axis=-1, keepdims=True)
             weights = jnp.where(any_exact, exact.astype(y.dtype), inverse)
         total = jnp.sum(weights, axis=-1)
@@ -82,11 +92,13 @@ class NearestNeighbors:
         return jnp.where(total > 0, mean, 0)
 
 
-def knn(num_neighbors: int = 3, weighting: Weighting = "uniform") -> NearestNeighbors:
+def knn(
+    num_neighbors: int = 3, weighting: Weighting = "uniform", power: int | float = 2
+) -> NearestNeighbors:
     """Return the k-nearest-neighbors predictor.
 
     Example:
-        >>> knn(3, "weighted").name
-        'KNN(3, weighted)'
+        >>> knn(3, "weighted").name, knn(3, "weighted", power=1).name
+        ('KNN(3, weighted)', 'KNN(3, weighted, power=1)')
     """
-    return NearestNeighbors(num_neighbors, weighting)
+    return NearestNeighbors(num_neighbors, weighting, power)

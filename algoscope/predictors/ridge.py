@@ -8,11 +8,12 @@ from jaxtyping import Array, Float
 
 from algoscope.predictors.interface import LinearPredictor
 from algoscope.predictors.least_squares import ols
+from algoscope.predictors.moments import Number
 from algoscope.validation import require_not_negative, require_positive
 
 
 def ridge_prefix_weights(
-    x: Float[Array, "examples dim"], y: Float[Array, " examples"], *, penalty: float
+    x: Float[Array, "examples dim"], y: Float[Array, " examples"], *, penalty: Number
 ) -> Float[Array, "prefixes dim"]:
     """Return the minimizer of Σᵢ (wᵀxᵢ − yᵢ)² + λ‖w‖² after each prefix.
 

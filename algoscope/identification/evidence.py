@@ -1,0 +1,95 @@
+"""What else speaks for the answer, measured on a few datasets of the task.
+
+The implied weights, the influence of each label on a prediction, and the symmetries
+are compared between the predictor and the nearest hypothesis.
+"""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from algoscope.evaluation import held_out, predict_queries
+from algoscope.identification.fitting import Hypothesis
+from algoscope.measurements.gradients import influences
+from algoscope.measurements.symmetries import symmetries
+from algoscope.metrics import cosine_similarity, implied_weights, squared_distance
+from algoscope.predictors import BlackBox, Predictor
+from algoscope.tasks import Task
+
+BLACK_BOX_DATASETS, DATASETS = 3, 32
+INFLUENCED = 8  # the most examples before a query whose labels are moved
+
+
+def gather(
+    predictor: Predictor | BlackBox,
+    hypothesis: Hypothesis,
+    task: Task,
+    spans: list[tuple[str, int, int]],
+    seed: int,
+) -> dict[str, Any]:
+    """Return the evidence, as numbers by name.
+
+    `ilwd` is ‖ŵ − ŵ′‖²/d at the last n of each regime, from `num_queries` queries;
+    `influence` the mean cosine and squared distance of ∂ŷ/∂y; a symmetry is the
+    relative change of a prediction that it should leave alone.
+    """
+    with jax.enable_x64(True):
+        return _gather(predictor, hypothesis, task, spans, seed)
+
+
+def _gather(
+    predictor: Predictor | BlackBox,
+    hypothesis: Hypothesis,
+    task: Task,
+    spans: list[tuple[str, int, int]],
+    seed: int,
+) -> dict[str, Any]:
+    is_black_box = isinstance(predictor, BlackBox)
+    count = BLACK_BOX_DATASETS if is_black_box else DATASETS
+    num_examples = spans[-1][2]
+    x, y = held_out(
+        task, num_datasets=count, num_examples=num_examples + 1, seed=seed + 1
+    )
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    num_queries = 2 * task.dim
+    rng = np.random.default_rng(seed)
+    queries = rng.standard_normal((count, num_queries, task.dim))
+
+    ilwd = {}
+    for name, _, n in spans:
+        weights = [
+            implied_weights(
+                queries, predict_queries(each, x[:, :n], y[:, :n], queries)[:, None]
+            )
+            for each in (predictor, hypothesis)
+        ]
+        ilwd[name] = _mean(squared_distance(*weights, task.dim))
+
+    short = slice(0, min(INFLUENCED, num_examples) + 1)
+    moved = [
+        influences(each, x[:, short], y[:, short]) for each in (predictor, hypothesis)
+    ]
+    broken = [symmetries(each, x, y, seed=seed) for each in (predictor, hypothesis)]
+    return {
+        "num_datasets": count,
+        "num_queries": num_queries,
+        "ilwd": ilwd,
+        "influence": {
+            "cosine": _mean(cosine_similarity(*moved)[:, 1:]),
+            "distance": _mean(squared_distance(*moved, 1)[:, 1:]),
+        },
+        "symmetries": {
+            name: {
+                "target": _mean(broken[0][name][:, 1:]),
+                "nearest": _mean(broken[1][name][:, 1:]),
+            }
+            for name in broken[0]
+        },
+    }
+
+
+def _mean(values: np.ndarray) -> float | None:
+    """Return the mean of what is finite, or nothing."""
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if finite.size else None

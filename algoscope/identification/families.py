@@ -1,0 +1,333 @@
+"""The hypotheses: families of learning algorithms with parameters to be fitted.
+
+A family maps a dataset and its continuous parameters θ to predictions at every
+position, for all of its discrete choices (the number of steps, of neighbors) at once.
+All of it is traced by JAX, so a whole grid of θ runs in one compiled call.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from algoscope.predictors.accelerated import (
+    chebyshev_iterates,
+    conjugate_gradients_iterates,
+    heavy_ball_iterates,
+)
+from algoscope.predictors.gradient_descent import (
+    gd_iterates,
+    gd_plus_plus_iterates,
+)
+from algoscope.predictors.kernel import kernel_prefix_predictions
+from algoscope.predictors.lasso import lasso_weights
+from algoscope.predictors.least_squares import ols_prefix_weights
+from algoscope.predictors.moments import prefix_moments
+from algoscope.predictors.nearest_neighbors import knn
+from algoscope.predictors.newton import newton_iterates
+from algoscope.predictors.recursive import rls_prefix_weights
+from algoscope.predictors.ridge import ridge_prefix_weights
+from algoscope.predictors.stochastic import (
+    kaczmarz_prefix_weights,
+    sgd_prefix_weights,
+)
+
+Predictions = Float[Array, "choices examples"]
+STEPS = (*range(1, 17), 24, 32, 48, 64)
+FEW_STEPS = tuple(range(1, 13))
+NEAR_ZERO = 0.01  # below it, a parameter that may be zero is sought on its own scale
+NEIGHBORS = tuple(range(1, 13))
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A continuous parameter, and the range in which it is sought."""
+
+    name: str
+    low: float
+    high: float
+    scale: Literal["log", "linear", "from zero"] = "log"
+
+    def grid(self, size: int) -> np.ndarray:
+        """Return points over the whole range, in the coordinate of the search."""
+        return np.linspace(*map(self._coordinate, (self.low, self.high)), size)
+
+    def _coordinate(self, value: float) -> float:
+        if self.scale == "from zero":
+            return math.log1p(value / NEAR_ZERO)
+        return math.log(value) if self.scale == "log" else value
+
+    def value(self, coordinate: Any) -> Any:
+        """Return the value at a coordinate, a NumPy one or a traced one."""
+        if self.scale == "linear":
+            return coordinate
+        math_of = np if isinstance(coordinate, np.ndarray | float) else jnp
+        if self.scale == "from zero":
+            return NEAR_ZERO * math_of.expm1(coordinate)
+        return math_of.exp(coordinate)
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """A learning algorithm up to its parameters."""
+
+    name: str
+    predict: Callable[..., Predictions]
+    parameters: tuple[Parameter, ...] = ()
+    choices: tuple[dict[str, Any], ...] = ({},)
+    fixed: tuple[tuple[str, Any], ...] = ()  # what this variant of the family assumes
+
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers are fitted, discrete ones included."""
+        return len(self.parameters) + (len(self.choices) > 1) + len(self.fixed)
+
+
+def _apply(
+    weights: Float[Array, "*choices prefixes dim"], x: Float[Array, "examples dim"]
+) -> Float[Array, "*choices examples"]:
+    """Return wᵢᵀxᵢ₊₁: the weights after i examples, on the next input."""
+    return jnp.einsum("...nd,nd->...n", weights[..., :-1, :], x)
+
+
+def _linear(prefix_weights: Callable) -> Callable[..., Predictions]:
+    def predict(x, y, **parameters):
+        return _apply(prefix_weights(x, y, **parameters), x)[None]
+
+    return predict
+
+
+def _iterative(
+    iterates: Callable, steps: tuple[int, ...]
+) -> Callable[..., Predictions]:
+    def predict(x, y, **parameters):
+        w = iterates(x, y, num_steps=max(steps), **parameters)
+        return _apply(w[np.array(steps)], x)
+
+    return predict
+
+
+def _centered(
+    weights: Callable,
+) -> Callable[..., Predictions]:
+    """Return the affine version of a solver: it fits deviations from the means.
+
+    ŷ = ȳ + wᵀ(x′ − x̄), with w from XᵀX − n x̄x̄ᵀ and XᵀY − n x̄ȳ.
+    """
+
+    def predict(x, y, **parameters):
+        gram, moment = prefix_moments(x, y)
+        counts = jnp.arange(len(x) + 1, dtype=x.dtype)
+        divisor = jnp.maximum(counts, 1)
+        ones = jnp.zeros((1, x.shape[1]), x.dtype)
+        mean_x = jnp.concatenate([ones, jnp.cumsum(x, 0)]) / divisor[:, None]
+        mean_y = jnp.concatenate([jnp.zeros(1, y.dtype), jnp.cumsum(y)]) / divisor
+        gram = gram - counts[:, None, None] * mean_x[:, :, None] * mean_x[:, None, :]
+        moment = moment - counts[:, None] * mean_x * mean_y[:, None]
+        w = weights(gram, moment, counts, **parameters)
+        return (mean_y + jnp.sum(w * (_next(x) - mean_x), axis=-1))[None, :-1]
+
+    return predict
+
+
+def _next(x: Float[Array, "examples dim"]) -> Float[Array, "prefixes dim"]:
+    """Return the input that follows each prefix; nothing follows the last."""
+    return jnp.concatenate([x, jnp.zeros((1, x.shape[1]), x.dtype)])
+
+
+def _ridge_from_moments(gram, moment, counts, *, penalty):
+    eye = jnp.eye(gram.shape[-1], dtype=gram.dtype)
+    return jnp.linalg.solve(gram + penalty * eye[None], moment[..., None])[..., 0]
+
+
+def _ols_from_moments(gram, moment, counts):
+    # The moments square the condition number: what is below 10⁻¹¹ of the largest
+    # eigenvalue is taken for the rounding of a direction that was not seen.
+    values, vectors = jnp.linalg.eigh(gram)
+    kept = values > 1e-11 * jnp.maximum(values[:, -1:], 1e-300)
+    inverse = jnp.where(kept, 1 / jnp.where(kept, values, 1), 0)
+    return jnp.einsum("nij,nj,nkj,nk->ni", vectors, inverse, vectors, moment)
+
+
+def _lasso_from_moments(gram, moment, counts, *, penalty):
+    return lasso_weights(gram, moment, counts, penalty)
+
+
+def _lasso(x, y, *, penalty):
+    gram, moment = prefix_moments(x, y)
+    counts = jnp.arange(len(x) + 1, dtype=x.dtype)
+    return _apply(lasso_weights(gram, moment, counts, penalty), x)[None]
+
+
+def _affine_sgd(x, y, *, learning_rate, penalty, power=0.0):
+    """The intercept is one more weight, whose input is 1 and which is not penalized."""
+    extended = jnp.concatenate([x, jnp.ones((len(x), 1), x.dtype)], axis=1)
+    penalties = jnp.concatenate(
+        [jnp.full(x.shape[1], penalty, x.dtype), jnp.zeros(1, x.dtype)]
+    )
+    w = sgd_prefix_weights(
+        extended, y, learning_rate=learning_rate, penalty=penalties, power=power
+    )
+    return _apply(w, extended)[None]
+
+
+def _sgd(power: float) -> Callable[..., Predictions]:
+    def predict(x, y, *, learning_rate, penalty=0.0):
+        w = sgd_prefix_weights(
+            x, y, learning_rate=learning_rate, penalty=penalty, power=power
+        )
+        return _apply(w, x)[None]
+
+    return predict
+
+
+def _neighbors(x, y):
+    return jnp.stack(
+        [
+            knn(k, weighting, power).predict_prefixes(x, y)
+            for weighting, power in WEIGHTINGS
+            for k in NEIGHBORS
+        ]
+    )
+
+
+WEIGHTINGS: tuple[tuple[Any, Any], ...] = (
+    ("uniform", 2),
+    ("weighted", 2),
+    ("weighted", 1),
+)
+NEIGHBOR_CHOICES = tuple(
+    {"k": k, "weighting": weighting, **({"power": 1} if power == 1 else {})}
+    for weighting, power in WEIGHTINGS
+    for k in NEIGHBORS
+)
+
+
+def _constant(value: Callable) -> Callable[..., Predictions]:
+    return lambda x, y: value(x, y)[None]
+
+
+def _running_mean(x, y):
+    counts = jnp.arange(1, len(y), dtype=y.dtype)
+    means = jnp.cumsum(y)[:-1] / counts
+    return jnp.concatenate([jnp.zeros(1, y.dtype), means])[None]
+
+
+def _average(x, y):
+    _, moment = prefix_moments(x, y)
+    counts = jnp.arange(len(x) + 1, dtype=x.dtype)
+    return _apply(moment / jnp.maximum(counts, 1)[:, None], x)[None]
+
+
+def _optimal_gd(x, y, *, noise_to_prior):
+    """One step at the rate 1/(n + d + 1 + σ²/τ²) that is best for n examples."""
+    _, moment = prefix_moments(x, y)
+    counts = jnp.arange(len(x) + 1, dtype=x.dtype)
+    rate = 1 / (counts + x.shape[1] + 1 + noise_to_prior)
+    return _apply(rate[:, None] * moment, x)[None]
+
+
+def _steps(steps: tuple[int, ...]) -> tuple[dict[str, Any], ...]:
+    return tuple({"steps": k} for k in steps)
+
+
+PENALTY = Parameter("penalty", 1e-4, 1e2)
+RATE = Parameter("learning_rate", 1e-4, 1.0)
+SMALL_PENALTY = Parameter("penalty", 0.0, 1e1, "from zero")
+INTERCEPT = (("intercept", True),)
+DECAY = (("power", 0.25),)
+
+# The simpler of two that fit equally well is the earlier one.
+FAMILIES: tuple[Family, ...] = (
+    Family("zero", _constant(lambda x, y: jnp.zeros_like(y))),
+    Family("mean", _running_mean),
+    Family("average", _average),
+    Family("ols", _linear(ols_prefix_weights)),
+    Family("ols", _centered(_ols_from_moments), fixed=INTERCEPT),
+    Family("ridge", _linear(ridge_prefix_weights), (PENALTY,)),
+    Family("ridge", _centered(_ridge_from_moments), (PENALTY,), fixed=INTERCEPT),
+    Family("optimal_gd", _optimal_gd, (Parameter("noise_to_prior", 1e-2, 1e3),)),
+    Family("knn", _neighbors, choices=NEIGHBOR_CHOICES),
+    Family(
+        "nadaraya_watson",
+        lambda x, y, bandwidth: kernel_prefix_predictions(x, y, bandwidth=bandwidth)[
+            None
+        ],
+        (Parameter("bandwidth", 0.05, 20.0),),
+    ),
+    Family("sgd", _sgd(0.0), (RATE,)),
+    Family("sgd", _sgd(0.0), (RATE, SMALL_PENALTY)),
+    Family("sgd", _affine_sgd, (RATE, SMALL_PENALTY), fixed=INTERCEPT),
+    Family(
+        "sgd",
+        lambda x, y, learning_rate, penalty: _affine_sgd(
+            x, y, learning_rate=learning_rate, penalty=penalty, power=0.25
+        ),
+        (RATE, SMALL_PENALTY),
+        fixed=INTERCEPT + DECAY,
+    ),
+    Family(
+        "kaczmarz",
+        _linear(kaczmarz_prefix_weights),
+        (Parameter("learning_rate", 1e-3, 1.99),),
+    ),
+    Family(
+        "gd",
+        _iterative(
+            lambda x, y, num_steps, learning_rate: gd_iterates(
+                x, y, learning_rate=learning_rate, penalty=0.0, num_steps=num_steps
+            ),
+            STEPS,
+        ),
+        (RATE,),
+        _steps(STEPS),
+    ),
+    Family(
+        "gd",
+        _iterative(gd_iterates, FEW_STEPS[1:]),
+        (RATE, SMALL_PENALTY),
+        _steps(FEW_STEPS[1:]),
+    ),
+    Family("newton", _iterative(newton_iterates, STEPS[:16]), (), _steps(STEPS[:16])),
+    Family(
+        "conjugate_gradients",
+        _iterative(conjugate_gradients_iterates, FEW_STEPS),
+        (),
+        _steps(FEW_STEPS),
+    ),
+    Family("lasso", _lasso, (Parameter("penalty", 1e-4, 1e1),)),
+    Family(
+        "lasso",
+        _centered(_lasso_from_moments),
+        (Parameter("penalty", 1e-4, 1e1),),
+        fixed=INTERCEPT,
+    ),
+    Family(
+        "rls",
+        _linear(rls_prefix_weights),
+        (Parameter("forgetting", 0.5, 1.0, "linear"), PENALTY),
+    ),
+    Family(
+        "heavy_ball",
+        _iterative(heavy_ball_iterates, FEW_STEPS[1:]),
+        (RATE, Parameter("momentum", 0.02, 0.99, "linear")),
+        _steps(FEW_STEPS[1:]),
+    ),
+    Family(
+        "gd_plus_plus",
+        _iterative(gd_plus_plus_iterates, FEW_STEPS[:8]),
+        (RATE, Parameter("curvature", 0.0, 0.3, "from zero")),
+        _steps(FEW_STEPS[:8]),
+    ),
+    Family(
+        "chebyshev",
+        _iterative(chebyshev_iterates, FEW_STEPS),
+        (Parameter("low", 1e-3, 1.0), Parameter("high", 1.0, 30.0)),
+        _steps(FEW_STEPS),
+    ),
+)
+NAMES = tuple(dict.fromkeys(family.name for family in FAMILIES))

@@ -1,0 +1,254 @@
+"""Fitting a family to what a black box predicted: a grid, then Gauss-Newton.
+
+The distance of a hypothesis A to the box f is
+
+    ρ = mean over datasets i and prefixes n ≥ 1 of (f − A)² / cᵢ,
+
+where cᵢ is the mean square of the labels and predictions of dataset i, so that no
+dataset counts for more because its numbers are large. ρ = 0 is the same function.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from algoscope.identification.families import Family
+
+CHUNK = 9  # hypotheses in one compiled call
+BLOCK = 48  # datasets in one compiled call
+GRID_SIZE = {0: 1, 1: 36, 2: 9}  # points per parameter, by the number of parameters
+FITTED_CHOICES = 6  # discrete choices whose parameters are refined
+ITERATIONS = 12
+PROGRESS = 1e-3  # a step that gains a smaller share is the last
+DIFFERENCE = 1e-6  # for numerical derivatives
+FOUND = 1e-12  # a distance at which no other choice needs a try
+FAR = 1e6  # what a residual that is no number, or larger, counts as
+DAMPINGS = (0.0, 1e-6, 1e-3, 1e-1, 1.0, 10.0, 1e2, 1e3, 1e4)
+
+Inputs = Float[np.ndarray, "datasets examples dim"]
+Labels = Float[np.ndarray, "datasets examples"]
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Datasets, and what the black box predicted at every position of each."""
+
+    x: Inputs
+    y: Labels
+    predictions: Labels  # NaN where there is none
+
+    @property
+    def weights(self) -> Labels:
+        """Return 1/cᵢ where there is something to compare, 0 elsewhere."""
+        counted = np.isfinite(self.predictions)
+        counted[:, 0] = False  # before the first example nothing has been learned
+        size = np.where(counted, self.predictions, 0) ** 2
+        sums = np.sum(size, axis=1) / np.maximum(counted.sum(axis=1), 1)
+        scale = sums + np.mean(self.y**2, axis=1)
+        return counted / np.where(scale > 0, scale, 1)[:, None]
+
+    def residuals(
+        self, hypotheses: Float[np.ndarray, "*some datasets examples"]
+    ) -> Float[np.ndarray, "*some datasets examples"]:
+        """Return (A − f)/√cᵢ, 0 where there is nothing to compare."""
+        weights = self.weights
+        with np.errstate(invalid="ignore", over="ignore"):
+            differences = (hypotheses - self.predictions) * np.sqrt(weights)
+        bounded = np.clip(np.nan_to_num(differences, nan=FAR), -FAR, FAR)
+        return np.where(weights > 0, bounded, 0.0)
+
+    def distances(
+        self, hypotheses: Float[np.ndarray, "*some datasets examples"]
+    ) -> Float[np.ndarray, "*some datasets"]:
+        """Return the mean over prefixes of (f − A)²/cᵢ for every dataset."""
+        counted = np.maximum((self.weights > 0).sum(axis=1), 1)
+        return np.sum(self.residuals(hypotheses) ** 2, axis=-1) / counted
+
+    def part(self, start: int, step: int) -> "Observations":
+        """Return every so manieth dataset."""
+        return Observations(*(array[start::step] for array in vars(self).values()))
+
+    def join(self, other: "Observations") -> "Observations":
+        """Return both together."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Observations(*(np.concatenate(pair) for pair in pairs))
+
+
+@partial(jax.jit, static_argnames="family")
+def _predict(
+    family: Family,
+    coordinates: Float[Array, "points parameters"],
+    x: Float[Array, "datasets examples dim"],
+    y: Float[Array, "datasets examples"],
+) -> Float[Array, "points choices datasets examples"]:
+    def at(point: Float[Array, " parameters"]):
+        values = {p.name: p.value(point[i]) for i, p in enumerate(family.parameters)}
+        one = partial(family.predict, **values)
+        return jnp.moveaxis(jax.vmap(one)(x, y), 1, 0)
+
+    return jax.lax.map(at, coordinates)
+
+
+def predict_family(
+    family: Family,
+    coordinates: Float[np.ndarray, "points parameters"],
+    x: Inputs,
+    y: Labels,
+) -> Float[np.ndarray, "points choices datasets examples"]:
+    """Return the predictions of all choices at some coordinates, in float64.
+
+    Points and datasets go through in blocks of one shape, so each family compiles once.
+    """
+    points = CHUNK if family.parameters else 1
+    with jax.enable_x64(True):
+        rows = [
+            np.concatenate(
+                [
+                    np.asarray(
+                        _predict(family, _fill(some, points), *map(_block, data))
+                    )[: len(some), :, : len(data[0])]
+                    for data in zip(_blocks(x, BLOCK), _blocks(y, BLOCK), strict=True)
+                ],
+                axis=2,
+            )
+            for some in _blocks(coordinates, points)
+        ]
+    return np.concatenate(rows)
+
+
+def _blocks(array: np.ndarray, size: int) -> list[np.ndarray]:
+    return [array[start : start + size] for start in range(0, len(array), size)]
+
+
+def _fill(array: np.ndarray, size: int) -> np.ndarray:
+    """Return the rows, repeated up to a size."""
+    return array[np.resize(np.arange(len(array)), size)]
+
+
+def _block(array: np.ndarray) -> np.ndarray:
+    return _fill(array, BLOCK)
+
+
+@dataclass(frozen=True, eq=False)
+class Hypothesis:
+    """One member of a family: a choice and coordinates for its parameters."""
+
+    family: Family
+    choice: int
+    coordinates: Float[np.ndarray, " parameters"]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The values of all parameters by name."""
+        return {
+            **self.family.choices[self.choice],
+            **self._continuous,
+            **dict(self.family.fixed),
+        }
+
+    @property
+    def _continuous(self) -> dict[str, float]:
+        return {
+            p.name: float(p.value(float(c)))
+            for p, c in zip(self.family.parameters, self.coordinates, strict=True)
+        }
+
+    @property
+    def name(self) -> str:
+        """For example `gd(steps=3, learning_rate=0.02)`."""
+        inside = ", ".join(
+            f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
+            for key, value in self.parameters.items()
+        )
+        return f"{self.family.name}({inside})" if inside else self.family.name
+
+    def __call__(
+        self,
+        x: Float[Array, "examples dim"],
+        y: Float[Array, " examples"],
+        query: Float[Array, " dim"],
+        /,
+    ) -> Float[Array, ""]:
+        """Return the prediction for a query, so that a hypothesis is a predictor."""
+        x = jnp.concatenate([x, query[None]])
+        y = jnp.concatenate([y, jnp.zeros(1, y.dtype)])
+        return self.predict_prefixes(x, y)[-1]
+
+    def predict_prefixes(
+        self, x: Float[Array, "examples dim"], y: Float[Array, " examples"], /
+    ) -> Float[Array, " examples"]:
+        """Return the prediction at each xᵢ from the examples before it."""
+        return self.family.predict(x, y, **self._continuous)[self.choice]
+
+    def predict(self, x: Inputs, y: Labels) -> Labels:
+        """Return its predictions at every position of every dataset, in float64."""
+        return predict_family(self.family, self.coordinates[None], x, y)[0, self.choice]
+
+
+def fit(family: Family, observations: Observations) -> Hypothesis:
+    """Return the family's member that is nearest to the black box."""
+    size = GRID_SIZE[len(family.parameters)]
+    grids = [p.grid(size) for p in family.parameters]
+    points = np.array(list(product(*grids))).reshape(size ** len(grids), len(grids))
+    data = (observations.x, observations.y)
+    losses = np.concatenate(
+        [
+            observations.distances(predict_family(family, part, *data)).mean(axis=-1)
+            for part in np.array_split(points, -(-len(points) // CHUNK))
+        ]
+    )  # points, choices
+    starts = np.argsort(losses.min(axis=0), kind="stable")[:FITTED_CHOICES]
+    if not family.parameters:
+        return Hypothesis(family, int(starts[0]), points[0])
+    nearest, least = None, np.inf
+    for choice in starts:
+        start = Hypothesis(family, int(choice), points[losses[:, choice].argmin()])
+        refined, loss = refine(start, observations)
+        if loss < least:
+            nearest, least = refined, loss
+        if least < FOUND:
+            break
+    return nearest or start
+
+
+def refine(
+    hypothesis: Hypothesis, observations: Observations
+) -> tuple[Hypothesis, float]:
+    """Return the hypothesis after Gauss-Newton steps on its parameters, and its ρ.
+
+    Each step tries several dampings at once and takes the best.
+    """
+    family, choice = hypothesis.family, hypothesis.choice
+    lows, highs = np.transpose([[*p.grid(2)] for p in family.parameters])
+    size = len(family.parameters)
+
+    def residuals(points: Float[np.ndarray, "points parameters"]) -> np.ndarray:
+        predictions = predict_family(family, points, observations.x, observations.y)
+        return observations.residuals(predictions[:, choice]).reshape(len(points), -1)
+
+    best = hypothesis.coordinates
+    loss = np.inf
+    for _ in range(ITERATIONS):
+        nearby = best[None] + DIFFERENCE * np.vstack([np.zeros(size), np.eye(size)])
+        center, *moved = residuals(nearby)
+        jacobian = (np.array(moved) - center[None]).T / DIFFERENCE
+        normal, slope = jacobian.T @ jacobian, jacobian.T @ center
+        scale = np.diag(np.maximum(np.diag(normal), 1e-30))
+        steps = [-np.linalg.lstsq(normal + d * scale, slope)[0] for d in DAMPINGS]
+        tried = np.clip(best + np.array(steps), lows, highs)
+        losses = np.sum(residuals(tried) ** 2, axis=1)
+        before, loss = float(center @ center), float(losses.min())
+        if not loss < before:
+            loss = before
+            break
+        best = tried[int(losses.argmin())]
+        if loss > before * (1 - PROGRESS):
+            break
+    final = Hypothesis(family, choice, best)
+    return final, loss / max(int((observations.weights > 0).sum()), 1)

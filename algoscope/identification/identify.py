@@ -1,0 +1,264 @@
+"""Which learning algorithm is it? The hypotheses, ranked by what a black box predicts.
+
+1. The box is asked on datasets of some suites, at every number of examples.
+2. Every family is fitted to half of the answers and measured on the other half.
+3. Of many more datasets, those on which the best hypotheses differ most are chosen;
+   the box is asked again, and the ranking is made on these and on the other half.
+
+Among hypotheses that fit equally well the one with the fewest parameters wins. When
+even the nearest is too far, the answer is `none`.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from algoscope.comparison import provenance
+from algoscope.evaluation import predict_all, predict_exactly
+from algoscope.identification.evidence import gather
+from algoscope.identification.families import FAMILIES
+from algoscope.identification.fitting import Hypothesis, Observations, fit, refine
+from algoscope.identification.result import (
+    Candidate,
+    Identification,
+    Regime,
+    regime_spans,
+)
+from algoscope.identification.suites import SUITES, Probes, draw_probes
+from algoscope.learner import InContextLearner
+from algoscope.metrics import bootstrap_interval
+from algoscope.predictors import BlackBox, Predictor
+from algoscope.tasks import Task
+from algoscope.validation import require_at_least, require_choice
+
+Domain = Literal["task", "everywhere"]
+
+# A learned algorithm is approximate and only meant for its task; a programmed one is
+# exact everywhere, up to a solver's tolerance.
+THRESHOLD: dict[Domain, float] = {"task": 0.05, "everywhere": 1e-3}
+EXACT = 1e-7  # a distance that is rounding, or the tolerance of a solver
+SLACK = 1.1  # distances in this ratio are the same
+CONTENDERS = 5  # hypotheses between which the second round decides
+POOL = 8  # datasets to choose from, for each one chosen
+FITTED = 48  # datasets that families are fitted to, at least
+FOLDS = 4  # of the data, on each of which the winner's parameters are fitted again
+
+Progress = Callable[[str], None]
+
+
+def identify(
+    predictor: Predictor | BlackBox,
+    task: Task,
+    *,
+    num_examples: int = 20,
+    num_datasets: int | None = None,
+    domain: Domain | None = None,
+    seed: int = 0,
+    progress: Progress = lambda stage: None,
+) -> Identification:
+    """Say which learning algorithm a predictor runs.
+
+    `domain` is where it is held to the answer: on its `task`, the default for an
+    `InContextLearner`, or `everywhere`, on data of other kinds too, for all others.
+    `num_datasets` is by default 96 for a black box and 192 for what JAX runs.
+    """
+    require_at_least("num_examples", num_examples, 2)
+    if num_datasets is None:
+        num_datasets = 96 if isinstance(predictor, BlackBox) else 192
+    require_at_least("num_datasets", num_datasets, 16)
+    require_at_least("seed", seed, 0)
+    if domain is None:
+        domain = "task" if isinstance(predictor, InContextLearner) else "everywhere"
+    require_choice("domain", domain, THRESHOLD)
+    suites = ("task",) if domain == "task" else SUITES
+
+    to_fit, to_test, pool = draw_probes(
+        suites,
+        task,
+        sizes=(num_datasets // 2, num_datasets // 2, POOL * num_datasets // 4),
+        num_examples=num_examples + 1,
+        seed=seed,
+    )
+
+    def ask(probes: Probes) -> Observations:
+        run = predict_all if isinstance(predictor, BlackBox) else predict_exactly
+        answers = run(predictor, probes.x, probes.y)  # pyright: ignore
+        return Observations(probes.x, probes.y, answers.astype(np.float64))
+
+    progress(f"asking {predictor.name}")
+    training, testing = ask(to_fit), ask(to_test)
+    sample = training.part(0, max(len(training.x) // FITTED, 1))
+    hypotheses = []
+    for family in FAMILIES:
+        progress(f"fitting {family.name}")
+        hypotheses.append(fit(family, sample))
+
+    progress("asking where the nearest differ")
+    first = [_distance(h, testing) for h in hypotheses]
+    order = np.argsort(first, kind="stable")
+    nearest = [hypotheses[i] for i in order[:CONTENDERS]]
+    contested = ask(_contested(nearest, pool))
+    observed = testing.join(contested)
+
+    predictions = {h: h.predict(observed.x, observed.y) for h in hypotheses}
+    per_dataset = {h: observed.distances(p) for h, p in predictions.items()}
+    distances = {h: float(d.mean()) for h, d in per_dataset.items()}
+    ranked = _rank(hypotheses, distances)
+    winner = ranked[0]
+    progress("measuring the uncertainty")
+    folds = _refit(winner, training)
+    spans = regime_spans(task.dim, num_examples)
+    candidates = [
+        _candidate(h, predictions[h], observed, spans, task.dim, seed) for h in ranked
+    ]
+    threshold = THRESHOLD[domain]
+    regimes = [
+        _regime(name, ranked, candidates, threshold, span) for name, *span in spans
+    ]
+    fits = distances[winner] <= threshold
+    progress("gathering evidence")
+    return Identification(
+        target=predictor.name,
+        verdict=winner.family.name if fits else "none",
+        parameters=winner.parameters if fits else {},
+        parameter_ranges=folds if fits else {},
+        confidence=_confidence(winner, ranked, per_dataset, seed),
+        candidates=candidates,
+        regimes=regimes,
+        domain=domain,
+        threshold=threshold,
+        task=repr(task),
+        dim=task.dim,
+        num_examples=num_examples,
+        num_datasets=len(training.x) + len(observed.x),
+        seed=seed,
+        versions=provenance(),
+        evidence=gather(predictor, winner, task, spans, seed),
+    )
+
+
+def _distance(hypothesis: Hypothesis, observed: Observations) -> float:
+    predictions = hypothesis.predict(observed.x, observed.y)
+    return float(observed.distances(predictions).mean())
+
+
+def _contested(nearest: list[Hypothesis], pool: Probes) -> Probes:
+    """Return the eighth of the pool on which the nearest hypotheses differ most.
+
+    How far two differ on a dataset is relative to the labels; what counts is the
+    difference of the two that differ least, so that every pair is told apart.
+    """
+    predictions = np.stack([h.predict(pool.x, pool.y) for h in nearest])[:, :, 1:]
+    scale = np.mean(pool.y**2, axis=1) + 1e-300
+    pairs = [
+        np.mean((a - b) ** 2, axis=1) / scale
+        for i, a in enumerate(predictions)
+        for b in predictions[:i]
+    ]
+    typical = [np.median(pair) + 1e-300 for pair in pairs]
+    relative = np.array([p / t for p, t in zip(pairs, typical, strict=True)])
+    score = np.where(np.isfinite(relative), relative, 0.0).min(axis=0)
+    return pool.take(np.argsort(-score, kind="stable")[: len(pool.x) // POOL])
+
+
+def _rank(
+    hypotheses: list[Hypothesis], distances: dict[Hypothesis, float]
+) -> list[Hypothesis]:
+    """Return the hypotheses by distance; of equals, the simplest first."""
+    best = min(distances.values())
+    equal = max(SLACK * best, EXACT)
+    ties = [h for h in hypotheses if distances[h] <= equal]
+    winner = min(ties, key=lambda h: h.family.num_parameters)
+    others = [h for h in hypotheses if h is not winner]
+    return [winner, *sorted(others, key=distances.__getitem__)]
+
+
+def _refit(
+    winner: Hypothesis, observations: Observations
+) -> dict[str, tuple[float, float]]:
+    """Return, for each continuous parameter, its range over disjoint quarters."""
+    if not winner.family.parameters:
+        return {}
+    parts = [observations.part(fold, FOLDS) for fold in range(FOLDS)]
+    fitted = [refine(winner, part)[0].parameters for part in parts]
+    return {
+        p.name: (min(f[p.name] for f in fitted), max(f[p.name] for f in fitted))
+        for p in winner.family.parameters
+    }
+
+
+def _candidate(
+    hypothesis: Hypothesis,
+    predictions: Float[np.ndarray, "datasets examples"],
+    observed: Observations,
+    spans: list[tuple[str, int, int]],
+    dim: int,
+    seed: int,
+) -> Candidate:
+    per_dataset = observed.distances(predictions)
+    squares = observed.residuals(predictions) ** 2
+    differences = (predictions - observed.predictions) ** 2 / dim
+    low, high = bootstrap_interval(per_dataset[:, None], seed=seed)
+    by_regime, spd = {}, {}
+    for name, start, stop in spans:
+        part = slice(start, stop + 1)
+        counted = observed.weights[:, part] > 0
+        by_regime[name] = float(squares[:, part].sum() / max(counted.sum(), 1))
+        spd[name] = (
+            float(np.median(differences[:, part][counted]))
+            if counted.any()
+            else float("nan")
+        )
+    return Candidate(
+        family=hypothesis.family.name,
+        name=hypothesis.name,
+        parameters=hypothesis.parameters,
+        distance=float(per_dataset.mean()),
+        low=float(low[0]),
+        high=float(high[0]),
+        regimes=by_regime,
+        median_spd=spd,
+    )
+
+
+def _regime(
+    name: str,
+    ranked: list[Hypothesis],
+    candidates: list[Candidate],
+    threshold: float,
+    span: list[int],
+) -> Regime:
+    distances = {h: c.regimes[name] for h, c in zip(ranked, candidates, strict=True)}
+    winner = _rank(ranked, distances)[0]
+    fits = distances[winner] <= threshold
+    return Regime(
+        name=name,
+        first=span[0],
+        last=span[1],
+        verdict=winner.family.name if fits else "none",
+        nearest=winner.name,
+        distance=distances[winner],
+    )
+
+
+def _confidence(
+    winner: Hypothesis,
+    ranked: list[Hypothesis],
+    per_dataset: dict[Hypothesis, Float[np.ndarray, " datasets"]],
+    seed: int,
+) -> float:
+    """Return how often, over resampled datasets, the winner's family is nearest.
+
+    A family that is as near up to the slack does not count against it.
+    """
+    rng = np.random.default_rng(seed)
+    matrix = np.stack([per_dataset[h] for h in ranked])
+    same = np.array([h.family.name == winner.family.name for h in ranked])
+    n = matrix.shape[1]
+    wins = []
+    for _ in range(500):
+        means = matrix @ rng.multinomial(n, np.full(n, 1 / n)) / n
+        wins.append(means[same].min() <= max(SLACK * means.min(), EXACT))
+    return float(np.mean(wins))

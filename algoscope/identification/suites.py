@@ -1,0 +1,135 @@
+"""Datasets that tell learning algorithms apart, in the task's distribution and outside.
+
+Algorithms that agree on the task they were made for part ways elsewhere: k steps of
+gradient descent feel the scale of x where ridge regression hardly does, an average
+feels the label of an outlier, one pass over the examples feels their order. Each suite
+changes the task in one such way.
+"""
+
+import itertools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from algoscope.evaluation import held_out
+from algoscope.tasks import Task
+
+
+class Probes(NamedTuple):
+    """Datasets to ask about, each with the suite that it comes from."""
+
+    x: Float[np.ndarray, "datasets examples dim"]
+    y: Float[np.ndarray, "datasets examples"]
+    suite: list[str]
+
+    def take(self, index: np.ndarray) -> "Probes":
+        """Return some of the datasets."""
+        return Probes(self.x[index], self.y[index], [self.suite[i] for i in index])
+
+
+Change = Callable[[np.random.Generator, np.ndarray], np.ndarray]
+
+
+def _scaled(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    """Inputs of half, or half again, their size."""
+    return x * rng.choice([0.5, 1.5], size=(len(x), 1, 1))
+
+
+def _skewed(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    """Inputs whose covariance has the eigenvalues 1, 1/4, 1/9, …, up to scale."""
+    dim = x.shape[-1]
+    spread = 1 / np.arange(1, dim + 1)
+    spread *= np.sqrt(dim / np.sum(spread**2))
+    rotation, _ = np.linalg.qr(rng.standard_normal((len(x), dim, dim)))
+    return (x * spread) @ rotation
+
+
+def _orthogonal(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    """Inputs that come in orthogonal frames of d."""
+    datasets, examples, dim = x.shape
+    frames = rng.standard_normal((datasets, -(-examples // dim), dim, dim))
+    rows = np.linalg.qr(frames)[0].reshape(datasets, -1, dim)
+    return np.sqrt(dim) * rows[:, :examples]
+
+
+def _duplicated(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    """Each input twice in a row."""
+    return np.repeat(x, 2, axis=1)[:, : x.shape[1]]
+
+
+def _shifted(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    """Inputs around a point other than 0."""
+    return x + rng.standard_normal((len(x), 1, x.shape[-1]))
+
+
+INPUTS: dict[str, Change] = {
+    "scaled": _scaled,
+    "skewed": _skewed,
+    "orthogonal": _orthogonal,
+    "duplicated": _duplicated,
+    "shifted": _shifted,
+}
+SUITES = ("task", *INPUTS, "noisy", "outlier")
+
+
+def draw_suite(
+    name: str, task: Task, *, num_datasets: int, num_examples: int, seed: int
+) -> Probes:
+    """Return datasets of one suite.
+
+    In all but the task's own, labels have noise of a tenth of the signal's variance,
+    so that those who fit every label and those who smooth differ.
+    """
+    suite = [name] * num_datasets
+    if name == "task":
+        x, y = held_out(
+            task, num_datasets=num_datasets, num_examples=num_examples, seed=seed
+        )
+        return Probes(x.astype(np.float64), y.astype(np.float64), suite)
+    rng = np.random.default_rng([seed, SUITES.index(name)])
+    x = rng.standard_normal((num_datasets, num_examples, task.dim))
+    w = rng.standard_normal((num_datasets, task.dim))
+    w *= np.sqrt(task.prior_variance or 1.0)
+    if name in INPUTS:
+        x = INPUTS[name](rng, x)
+    y = np.einsum("bnd,bd->bn", x, w)
+    scale = np.sqrt(np.mean(y**2, axis=1, keepdims=True))
+    noise = 1.0 if name == "noisy" else 0.3
+    y = y + noise * scale * rng.standard_normal(y.shape)
+    if name == "outlier":
+        where = rng.integers(0, max(num_examples // 4, 1), size=num_datasets)
+        y[np.arange(num_datasets), where] += 10 * scale[:, 0]
+    return Probes(x, y, suite)
+
+
+def draw_probes(
+    suites: tuple[str, ...],
+    task: Task,
+    *,
+    sizes: tuple[int, ...],
+    num_examples: int,
+    seed: int,
+) -> list[Probes]:
+    """Return sets of about the sizes given, in each as many datasets of each suite."""
+    counts = [-(-size // len(suites)) for size in sizes]
+    ends = np.cumsum([0, *counts])
+    parts = [
+        draw_suite(
+            name,
+            task,
+            num_datasets=int(ends[-1]),
+            num_examples=num_examples,
+            seed=seed,
+        )
+        for name in suites
+    ]
+    return [
+        Probes(
+            np.concatenate([part.x[a:b] for part in parts]),
+            np.concatenate([part.y[a:b] for part in parts]),
+            [name for part in parts for name in part.suite[a:b]],
+        )
+        for a, b in itertools.pairwise(ends)
+    ]

@@ -1,0 +1,56 @@
+"""The linear function that a predictor implies after n examples (eq. 16).
+
+The actual weights for algorithms that have them, as in the paper; for all others the
+least squares of their predictions on fresh queries.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from algoscope.evaluation import Inputs, Labels, predict_queries
+from algoscope.measurements.diverged import diverged_is_infinite
+from algoscope.metrics import implied_weights
+from algoscope.predictors import BlackBox, LinearPredictor, Predictor
+
+
+class Implied(NamedTuple):
+    """The implied weights, and the answers to the queries, after 0, 1, … examples."""
+
+    weights: Float[np.ndarray, "datasets prefixes dim"]
+    answers: Float[np.ndarray, "datasets prefixes queries"]
+
+
+def implied(
+    predictor: Predictor | BlackBox,
+    x: Inputs,
+    y: Labels,
+    queries: Float[np.ndarray, "datasets queries dim"],
+) -> Implied:
+    """Return ŵ after each proper prefix of the datasets, and the predictions behind it.
+
+    The last example of a dataset is a query in other metrics, and not used here.
+    """
+    if isinstance(predictor, LinearPredictor):
+        read_off = jax.jit(jax.vmap(predictor.prefix_weights))
+        weights = np.asarray(read_off(jnp.asarray(x[:, :-1]), jnp.asarray(y[:, :-1])))
+        weights = diverged_is_infinite(predictor, weights)
+        with np.errstate(invalid="ignore"):
+            answers = np.einsum("bnd,bqd->bnq", weights, queries)
+        return Implied(weights, answers)
+    parts = [
+        _answers(predictor, x[:, :n], y[:, :n], queries) for n in range(x.shape[1])
+    ]
+    answers = diverged_is_infinite(predictor, np.stack(parts, axis=1))
+    return Implied(implied_weights(queries, answers), answers)
+
+
+def _answers(
+    predictor: Predictor | BlackBox, x: Inputs, y: Labels, queries: np.ndarray
+) -> np.ndarray:
+    if isinstance(predictor, BlackBox) and x.shape[1] == 0:
+        return np.full(queries.shape[:2], np.nan)
+    return predict_queries(predictor, x, y, queries)
