@@ -189,12 +189,9 @@ def print_identification(found: Identification) -> None:
     ]
     print_table(f"Which algorithm is {found.target}?", header, rows)
     for regime in found.regimes:
-        span = (
-            f"{regime.first}–{regime.last}"
-            if regime.first < regime.last
-            else regime.first
-        )
+        span = f"{regime.first}–{regime.last}"
         print(
-            f"{regime.name} (n = {span}): {regime.verdict}; nearest {regime.nearest} at {small(regime.distance)}"
+            f"{regime.name} (n = {span}): {regime.verdict}; nearest {regime.nearest} "
+            f"at {small(regime.distance)}"
         )
     print(found.sentence)

@@ -4,8 +4,8 @@ Every predictor sees the same datasets (common random numbers). References are c
 in float64 whatever the learner's precision, so that what is measured is the learner.
 """
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Hashable
+from functools import lru_cache, partial
 from typing import Any
 
 import equinox as eqx
@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from algoscope.predictors import BlackBox, Predictor, Question
 from algoscope.tasks import Task
-from algoscope.validation import require_at_least
+from algoscope.validation import InvalidValueError, require_at_least
 
 BATCH = 250  # datasets per compiled call
 
@@ -43,6 +43,11 @@ def _run_module(predictor: Any, x: Array, y: Array) -> Array:
     return jax.vmap(predictor.predict_prefixes)(x, y)
 
 
+@lru_cache(maxsize=256)
+def _compiled_once(predictor: Predictor) -> Callable[[Array, Array], Array]:
+    return jax.jit(jax.vmap(predictor.predict_prefixes))
+
+
 def _compiled(predictor: Predictor) -> Callable[[Array, Array], Array]:
     """Return the predictor on a batch, compiled.
 
@@ -50,6 +55,8 @@ def _compiled(predictor: Predictor) -> Callable[[Array, Array], Array]:
     """
     if isinstance(predictor, eqx.Module):
         return partial(_run_module, predictor)
+    if isinstance(predictor, Hashable):
+        return _compiled_once(predictor)
     return jax.jit(jax.vmap(predictor.predict_prefixes))
 
 
@@ -70,7 +77,8 @@ def predict_all(predictor: Predictor | BlackBox, x: Inputs, y: Labels) -> Labels
         missing = np.full((total, 1), np.nan)
         return np.concatenate([missing, answers.reshape(total, -1)], axis=1)
     compiled = _compiled(predictor)
-    batch = min(BATCH, total)
+    # A learner takes longer to compile than to run: one shape for any number.
+    batch = BATCH if isinstance(predictor, eqx.Module) else min(BATCH, total)
     predictions = []
     for start in range(0, total, batch):
         # The last batch is filled up with rows of its own: one shape, one compilation.
@@ -85,25 +93,30 @@ def predict_queries(
     x: Inputs,
     y: Labels,
     queries: Float[np.ndarray, "datasets queries dim"],
+    *,
+    after: int,
 ) -> Float[np.ndarray, "datasets queries"]:
-    """Return the predictions for several queries after all examples of each dataset."""
+    """Return predictions for several queries after the first examples of each dataset.
+
+    The datasets must be longer than that: a query takes the place of the next example,
+    so whatever `after` is, what is compiled has one shape.
+    """
+    if not 0 <= after < x.shape[1]:
+        rule = f"be between 0 and {x.shape[1] - 1}, one less than the examples of `x`"
+        raise InvalidValueError("after", rule, after)
     if isinstance(predictor, BlackBox):
-        asked = (Question(*parts) for parts in zip(x, y, queries, strict=True))
-        return np.stack(list(predictor.answers(asked)))
-    parts = [
-        np.asarray(_ask(predictor, *map(jnp.asarray, (x[i], y[i], queries[i]))))
-        for i in np.array_split(np.arange(len(x)), -(-len(x) // BATCH))
-    ]
-    return np.concatenate(parts)
+        if after == 0:
+            return np.full(queries.shape[:2], np.nan)
+        known = zip(x[:, :after], y[:, :after], queries, strict=True)
+        return np.stack(list(predictor.answers(Question(*parts) for parts in known)))
+    num_datasets, num_queries, _ = queries.shape
+    sequences = np.repeat(x, num_queries, axis=0)
+    sequences[:, after] = queries.reshape(-1, x.shape[2])
+    answers = predict_all(predictor, sequences, np.repeat(y, num_queries, axis=0))
+    return answers[:, after].reshape(num_datasets, num_queries)
 
 
-@eqx.filter_jit
-def _ask(predictor: Predictor, x: Array, y: Array, queries: Array) -> Array:
-    one_dataset = jax.vmap(predictor, in_axes=(None, None, 0))
-    return jax.vmap(one_dataset)(x, y, queries)
-
-
-def predict_exactly(predictor: Predictor, x: Inputs, y: Labels) -> Labels:
+def predict_exactly(predictor: Predictor | BlackBox, x: Inputs, y: Labels) -> Labels:
     """Return the predictions computed in float64: for references."""
     with jax.enable_x64(True):
         return predict_all(predictor, x.astype(np.float64), y.astype(np.float64))

@@ -140,7 +140,7 @@ class Compare:
 
     target: Target
     references: Annotated[tuple[str, ...], tyro.conf.arg(name="with")] = ()
-    """The algorithms, such as ols ridge(0.1) newton(4). By default those of figure 1."""
+    """Algorithms, such as ols ridge(0.1) newton(4). By default those of figure 1."""
     metrics: tuple[str, ...] = ("spd", "ilwd", "r2")
     """What is measured, or all."""
     dim: int | None = None

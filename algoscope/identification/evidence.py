@@ -17,7 +17,7 @@ from algoscope.metrics import cosine_similarity, implied_weights, squared_distan
 from algoscope.predictors import BlackBox, Predictor
 from algoscope.tasks import Task
 
-BLACK_BOX_DATASETS, DATASETS = 3, 32
+BLACK_BOX_DATASETS, DATASETS = 3, 12
 INFLUENCED = 8  # the most examples before a query whose labels are moved
 
 
@@ -60,7 +60,7 @@ def _gather(
     for name, _, n in spans:
         weights = [
             implied_weights(
-                queries, predict_queries(each, x[:, :n], y[:, :n], queries)[:, None]
+                queries, predict_queries(each, x, y, queries, after=n)[:, None]
             )
             for each in (predictor, hypothesis)
         ]

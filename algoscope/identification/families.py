@@ -309,7 +309,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "rls",
         _linear(rls_prefix_weights),
-        (Parameter("forgetting", 0.5, 1.0, "linear"), PENALTY),
+        (Parameter("forgetting", 0.5, 0.98, "linear"), PENALTY),
     ),
     Family(
         "heavy_ball",

@@ -20,16 +20,14 @@ from jaxtyping import Array, Float
 
 from algoscope.identification.families import Family
 
-CHUNK = 9  # hypotheses in one compiled call
 BLOCK = 48  # datasets in one compiled call
 GRID_SIZE = {0: 1, 1: 36, 2: 9}  # points per parameter, by the number of parameters
-FITTED_CHOICES = 6  # discrete choices whose parameters are refined
-ITERATIONS = 12
+ROUNDS = ((3, 3), (12, 1))  # steps, and how many choices go on
 PROGRESS = 1e-3  # a step that gains a smaller share is the last
 DIFFERENCE = 1e-6  # for numerical derivatives
 FOUND = 1e-12  # a distance at which no other choice needs a try
 FAR = 1e6  # what a residual that is no number, or larger, counts as
-DAMPINGS = (0.0, 1e-6, 1e-3, 1e-1, 1.0, 10.0, 1e2, 1e3, 1e4)
+DAMPINGS = (0.0, 1e-3, 0.1, 10.0, 1e3)
 
 Inputs = Float[np.ndarray, "datasets examples dim"]
 Labels = Float[np.ndarray, "datasets examples"]
@@ -83,56 +81,29 @@ class Observations:
 @partial(jax.jit, static_argnames="family")
 def _predict(
     family: Family,
-    coordinates: Float[Array, "points parameters"],
+    point: Float[Array, " parameters"],
     x: Float[Array, "datasets examples dim"],
     y: Float[Array, "datasets examples"],
-) -> Float[Array, "points choices datasets examples"]:
-    def at(point: Float[Array, " parameters"]):
-        values = {p.name: p.value(point[i]) for i, p in enumerate(family.parameters)}
-        one = partial(family.predict, **values)
-        return jnp.moveaxis(jax.vmap(one)(x, y), 1, 0)
-
-    return jax.lax.map(at, coordinates)
+) -> Float[Array, "choices datasets examples"]:
+    values = {p.name: p.value(point[i]) for i, p in enumerate(family.parameters)}
+    return jnp.moveaxis(jax.vmap(partial(family.predict, **values))(x, y), 1, 0)
 
 
 def predict_family(
-    family: Family,
-    coordinates: Float[np.ndarray, "points parameters"],
-    x: Inputs,
-    y: Labels,
-) -> Float[np.ndarray, "points choices datasets examples"]:
+    family: Family, point: Float[np.ndarray, " parameters"], x: Inputs, y: Labels
+) -> Float[np.ndarray, "choices datasets examples"]:
     """Return the predictions of all choices at some coordinates, in float64.
 
-    Points and datasets go through in blocks of one shape, so each family compiles once.
+    Datasets go through in blocks of one size, so that each family compiles once.
     """
-    points = CHUNK if family.parameters else 1
+    parts = []
     with jax.enable_x64(True):
-        rows = [
-            np.concatenate(
-                [
-                    np.asarray(
-                        _predict(family, _fill(some, points), *map(_block, data))
-                    )[: len(some), :, : len(data[0])]
-                    for data in zip(_blocks(x, BLOCK), _blocks(y, BLOCK), strict=True)
-                ],
-                axis=2,
-            )
-            for some in _blocks(coordinates, points)
-        ]
-    return np.concatenate(rows)
-
-
-def _blocks(array: np.ndarray, size: int) -> list[np.ndarray]:
-    return [array[start : start + size] for start in range(0, len(array), size)]
-
-
-def _fill(array: np.ndarray, size: int) -> np.ndarray:
-    """Return the rows, repeated up to a size."""
-    return array[np.resize(np.arange(len(array)), size)]
-
-
-def _block(array: np.ndarray) -> np.ndarray:
-    return _fill(array, BLOCK)
+        for start in range(0, len(x), BLOCK):
+            rows = np.arange(start, min(start + BLOCK, len(x)))
+            filled = np.resize(rows, BLOCK)
+            part = np.asarray(_predict(family, point, x[filled], y[filled]))
+            parts.append(part[:, : len(rows)])
+    return np.concatenate(parts, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,67 +159,72 @@ class Hypothesis:
 
     def predict(self, x: Inputs, y: Labels) -> Labels:
         """Return its predictions at every position of every dataset, in float64."""
-        return predict_family(self.family, self.coordinates[None], x, y)[0, self.choice]
+        return predict_family(self.family, self.coordinates, x, y)[self.choice]
 
 
 def fit(family: Family, observations: Observations) -> Hypothesis:
-    """Return the family's member that is nearest to the black box."""
+    """Return the family's member that is nearest to the black box.
+
+    All choices start at their best point of a grid and take some steps from there; the
+    nearest of them then take more.
+    """
     size = GRID_SIZE[len(family.parameters)]
     grids = [p.grid(size) for p in family.parameters]
     points = np.array(list(product(*grids))).reshape(size ** len(grids), len(grids))
     data = (observations.x, observations.y)
-    losses = np.concatenate(
+    losses = np.stack(
         [
-            observations.distances(predict_family(family, part, *data)).mean(axis=-1)
-            for part in np.array_split(points, -(-len(points) // CHUNK))
+            observations.distances(predict_family(family, point, *data)).mean(axis=-1)
+            for point in points
         ]
     )  # points, choices
-    starts = np.argsort(losses.min(axis=0), kind="stable")[:FITTED_CHOICES]
+    best, order = losses.min(axis=0), np.argsort(losses.min(axis=0), kind="stable")
+    starts = [
+        (float(best[c]), Hypothesis(family, int(c), points[losses[:, c].argmin()]))
+        for c in order
+    ]
     if not family.parameters:
-        return Hypothesis(family, int(starts[0]), points[0])
-    nearest, least = None, np.inf
-    for choice in starts:
-        start = Hypothesis(family, int(choice), points[losses[:, choice].argmin()])
-        refined, loss = refine(start, observations)
-        if loss < least:
-            nearest, least = refined, loss
-        if least < FOUND:
-            break
-    return nearest or start
+        return starts[0][1]
+    for iterations, finalists in ROUNDS:
+        refined = []
+        for _, start in starts:
+            refined.append(refine(start, observations, iterations))
+            if refined[-1][0] < FOUND:
+                return refined[-1][1]
+        starts = sorted(refined, key=lambda pair: pair[0])[:finalists]
+    return starts[0][1]
 
 
 def refine(
-    hypothesis: Hypothesis, observations: Observations
-) -> tuple[Hypothesis, float]:
+    start: Hypothesis, observations: Observations, iterations: int = 12
+) -> tuple[float, Hypothesis]:
     """Return the hypothesis after Gauss-Newton steps on its parameters, and its ρ.
 
-    Each step tries several dampings at once and takes the best.
+    Each step takes the least damping that brings it nearer.
     """
-    family, choice = hypothesis.family, hypothesis.choice
-    lows, highs = np.transpose([[*p.grid(2)] for p in family.parameters])
-    size = len(family.parameters)
+    family, choice = start.family, start.choice
+    lows, highs = np.transpose([p.grid(2) for p in family.parameters])
 
-    def residuals(points: Float[np.ndarray, "points parameters"]) -> np.ndarray:
-        predictions = predict_family(family, points, observations.x, observations.y)
-        return observations.residuals(predictions[:, choice]).reshape(len(points), -1)
+    def residuals(point: Float[np.ndarray, " parameters"]) -> np.ndarray:
+        predictions = predict_family(family, point, observations.x, observations.y)
+        return observations.residuals(predictions[choice]).ravel()
 
-    best = hypothesis.coordinates
-    loss = np.inf
-    for _ in range(ITERATIONS):
-        nearby = best[None] + DIFFERENCE * np.vstack([np.zeros(size), np.eye(size)])
-        center, *moved = residuals(nearby)
+    best = start.coordinates
+    center = residuals(best)
+    for _ in range(iterations):
+        moved = [residuals(best + step) for step in DIFFERENCE * np.eye(len(best))]
         jacobian = (np.array(moved) - center[None]).T / DIFFERENCE
         normal, slope = jacobian.T @ jacobian, jacobian.T @ center
         scale = np.diag(np.maximum(np.diag(normal), 1e-30))
-        steps = [-np.linalg.lstsq(normal + d * scale, slope)[0] for d in DAMPINGS]
-        tried = np.clip(best + np.array(steps), lows, highs)
-        losses = np.sum(residuals(tried) ** 2, axis=1)
-        before, loss = float(center @ center), float(losses.min())
-        if not loss < before:
-            loss = before
+        before = center @ center
+        for damping in DAMPINGS:
+            step = np.linalg.lstsq(normal + damping * scale, slope)[0]
+            tried = np.clip(best - step, lows, highs)
+            there = residuals(tried)
+            if there @ there < before:
+                best, center = tried, there
+                break
+        if not center @ center < before * (1 - PROGRESS):
             break
-        best = tried[int(losses.argmin())]
-        if loss > before * (1 - PROGRESS):
-            break
-    final = Hypothesis(family, choice, best)
-    return final, loss / max(int((observations.weights > 0).sum()), 1)
+    counted = max(int((observations.weights > 0).sum()), 1)
+    return float(center @ center) / counted, Hypothesis(family, choice, best)

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from algoscope.comparison import provenance
-from algoscope.evaluation import predict_all, predict_exactly
+from algoscope.evaluation import predict_exactly
 from algoscope.identification.evidence import gather
 from algoscope.identification.families import FAMILIES
 from algoscope.identification.fitting import Hypothesis, Observations, fit, refine
@@ -56,12 +56,14 @@ def identify(
     num_datasets: int | None = None,
     domain: Domain | None = None,
     seed: int = 0,
+    with_evidence: bool = True,
     progress: Progress = lambda stage: None,
 ) -> Identification:
     """Say which learning algorithm a predictor runs.
 
     `domain` is where it is held to the answer: on its `task`, the default for an
     `InContextLearner`, or `everywhere`, on data of other kinds too, for all others.
+    Without `with_evidence` only the distances are measured, in about half the time.
     `num_datasets` is by default 96 for a black box and 192 for what JAX runs.
     """
     require_at_least("num_examples", num_examples, 2)
@@ -83,8 +85,7 @@ def identify(
     )
 
     def ask(probes: Probes) -> Observations:
-        run = predict_all if isinstance(predictor, BlackBox) else predict_exactly
-        answers = run(predictor, probes.x, probes.y)  # pyright: ignore
+        answers = predict_exactly(predictor, probes.x, probes.y)
         return Observations(probes.x, probes.y, answers.astype(np.float64))
 
     progress(f"asking {predictor.name}")
@@ -135,7 +136,7 @@ def identify(
         num_datasets=len(training.x) + len(observed.x),
         seed=seed,
         versions=provenance(),
-        evidence=gather(predictor, winner, task, spans, seed),
+        evidence=gather(predictor, winner, task, spans, seed) if with_evidence else {},
     )
 
 
@@ -182,7 +183,7 @@ def _refit(
     if not winner.family.parameters:
         return {}
     parts = [observations.part(fold, FOLDS) for fold in range(FOLDS)]
-    fitted = [refine(winner, part)[0].parameters for part in parts]
+    fitted = [refine(winner, part)[1].parameters for part in parts]
     return {
         p.name: (min(f[p.name] for f in fitted), max(f[p.name] for f in fitted))
         for p in winner.family.parameters

@@ -42,15 +42,7 @@ def implied(
             answers = np.einsum("bnd,bqd->bnq", weights, queries)
         return Implied(weights, answers)
     parts = [
-        _answers(predictor, x[:, :n], y[:, :n], queries) for n in range(x.shape[1])
+        predict_queries(predictor, x, y, queries, after=n) for n in range(x.shape[1])
     ]
     answers = diverged_is_infinite(predictor, np.stack(parts, axis=1))
     return Implied(implied_weights(queries, answers), answers)
-
-
-def _answers(
-    predictor: Predictor | BlackBox, x: Inputs, y: Labels, queries: np.ndarray
-) -> np.ndarray:
-    if isinstance(predictor, BlackBox) and x.shape[1] == 0:
-        return np.full(queries.shape[:2], np.nan)
-    return predict_queries(predictor, x, y, queries)
