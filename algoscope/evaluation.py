@@ -12,16 +12,21 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Key
 
 from algoscope.predictors import BlackBox, Predictor, Question
-from algoscope.tasks import Task
+from algoscope.tasks import Dataset, Task
 from algoscope.validation import InvalidValueError, require_at_least
 
 BATCH = 250  # datasets per compiled call
 
 Inputs = Float[np.ndarray, "datasets examples dim"]
 Labels = Float[np.ndarray, "datasets examples"]
+
+
+@eqx.filter_jit
+def _sample(task: Task, keys: Key[Array, " datasets"], num_examples: int) -> Dataset:
+    return jax.vmap(lambda key: task.sample(key, num_examples))(keys)
 
 
 def held_out(
@@ -34,7 +39,7 @@ def held_out(
     held_out_key = jax.random.fold_in(jax.random.key(seed), 2**31)  # beyond any step
     keys = jax.random.split(held_out_key, num_datasets)
     with jax.enable_x64(False):
-        data = jax.jit(jax.vmap(lambda key: task.sample(key, num_examples)))(keys)
+        data = _sample(task, keys, num_examples)
     return np.asarray(data.x), np.asarray(data.y)
 
 
@@ -77,12 +82,10 @@ def predict_all(predictor: Predictor | BlackBox, x: Inputs, y: Labels) -> Labels
         missing = np.full((total, 1), np.nan)
         return np.concatenate([missing, answers.reshape(total, -1)], axis=1)
     compiled = _compiled(predictor)
-    # A learner takes longer to compile than to run: one shape for any number.
-    batch = BATCH if isinstance(predictor, eqx.Module) else min(BATCH, total)
     predictions = []
-    for start in range(0, total, batch):
-        # The last batch is filled up with rows of its own: one shape, one compilation.
-        rows = np.resize(np.arange(start, min(start + batch, total)), batch)
+    for start in range(0, total, BATCH):
+        # A batch is filled up with rows of its own: one shape, one compilation.
+        rows = np.resize(np.arange(start, min(start + BATCH, total)), BATCH)
         part = compiled(jnp.asarray(x[rows]), jnp.asarray(y[rows]))
         predictions.append(np.asarray(part))
     return np.concatenate(predictions)[:total]

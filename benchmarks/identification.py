@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import tyro
@@ -80,8 +80,8 @@ def a_lasso(rng: Rng, d: int) -> Truth:
 
 
 def a_knn(rng: Rng, d: int) -> Truth:
-    k, kind = int(rng.integers(1, 9)), rng.choice(["uniform", "weighted"])
-    return Truth(predictors.knn(k, str(kind)), "knn", {"k": k})
+    k, kind = int(rng.integers(1, 9)), str(rng.choice(["uniform", "weighted"]))
+    return Truth(predictors.knn(k, cast(Any, kind)), "knn", {"k": k})
 
 
 def an_sgd(rng: Rng, d: int) -> Truth:
@@ -208,7 +208,7 @@ def outsiders() -> dict[str, Any]:
         "a constant": FunctionPredictor(lambda x, y, query: 0.7, "a constant"),
         "a random function": FunctionPredictor(random_function, "a random function"),
         "GP with RBF kernel": EstimatorPredictor(
-            GaussianProcessRegressor(RBF(), alpha=1e-6, optimizer=None)
+            GaussianProcessRegressor(RBF(), alpha=1e-6, optimizer=cast(Any, None))
         ),
     }
 

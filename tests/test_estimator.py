@@ -43,8 +43,9 @@ def draw(rng, num_examples: int, num_features: int = 8, num_queries: int = 5):
 
 def ask(learner: InContextLearner, x, y, queries) -> np.ndarray:
     """Return what the learner itself predicts from just these examples."""
+    x, y = np.vstack([x, queries[:1]]), np.append(y, 0.0)  # the first query's place
     parts = (np.asarray(part, np.float32)[None] for part in (x, y, queries))
-    return predict_queries(learner, *parts)[0]
+    return predict_queries(learner, *parts, after=len(y) - 1)[0]
 
 
 def raw(**options) -> ICLRegressor:

@@ -56,28 +56,25 @@ def _gather(
     rng = np.random.default_rng(seed)
     queries = rng.standard_normal((count, num_queries, task.dim))
 
+    def implied_after(n: int, each: Predictor | BlackBox) -> np.ndarray:
+        answers = predict_queries(each, x, y, queries, after=n)
+        return implied_weights(queries, answers[:, None])
+
     ilwd = {}
     for name, _, n in spans:
-        weights = [
-            implied_weights(
-                queries, predict_queries(each, x, y, queries, after=n)[:, None]
-            )
-            for each in (predictor, hypothesis)
-        ]
-        ilwd[name] = _mean(squared_distance(*weights, task.dim))
-
+        target, nearest = implied_after(n, predictor), implied_after(n, hypothesis)
+        ilwd[name] = _mean(squared_distance(target, nearest, task.dim))
     short = slice(0, min(INFLUENCED, num_examples) + 1)
-    moved = [
-        influences(each, x[:, short], y[:, short]) for each in (predictor, hypothesis)
-    ]
+    moved = influences(predictor, x[:, short], y[:, short])
+    expected = influences(hypothesis, x[:, short], y[:, short])
     broken = [symmetries(each, x, y, seed=seed) for each in (predictor, hypothesis)]
     return {
         "num_datasets": count,
         "num_queries": num_queries,
         "ilwd": ilwd,
         "influence": {
-            "cosine": _mean(cosine_similarity(*moved)[:, 1:]),
-            "distance": _mean(squared_distance(*moved, 1)[:, 1:]),
+            "cosine": _mean(cosine_similarity(moved, expected)[:, 1:]),
+            "distance": _mean(squared_distance(moved, expected, 1)[:, 1:]),
         },
         "symmetries": {
             name: {

@@ -39,7 +39,7 @@ from algoscope.predictors.stochastic import (
 Predictions = Float[Array, "choices examples"]
 STEPS = (*range(1, 17), 24, 32, 48, 64)
 FEW_STEPS = tuple(range(1, 13))
-NEAR_ZERO = 0.01  # below it, a parameter that may be zero is sought on its own scale
+NEAR_ZERO = 0.01  # from here on, the grid of a parameter that may be 0 is geometric
 NEIGHBORS = tuple(range(1, 13))
 
 
@@ -54,21 +54,22 @@ class Parameter:
 
     def grid(self, size: int) -> np.ndarray:
         """Return points over the whole range, in the coordinate of the search."""
-        return np.linspace(*map(self._coordinate, (self.low, self.high)), size)
-
-    def _coordinate(self, value: float) -> float:
         if self.scale == "from zero":
-            return math.log1p(value / NEAR_ZERO)
-        return math.log(value) if self.scale == "log" else value
+            steps = np.linspace(0, math.log1p(self.high / NEAR_ZERO), size)
+            return NEAR_ZERO * np.expm1(steps)
+        spaced = np.geomspace if self.scale == "log" else np.linspace
+        points = spaced(self.low, self.high, size)
+        return np.log(points) if self.scale == "log" else points
 
     def value(self, coordinate: Any) -> Any:
-        """Return the value at a coordinate, a NumPy one or a traced one."""
-        if self.scale == "linear":
+        """Return the value at a coordinate, a number or a traced one."""
+        if self.scale != "log":
             return coordinate
-        math_of = np if isinstance(coordinate, np.ndarray | float) else jnp
-        if self.scale == "from zero":
-            return NEAR_ZERO * math_of.expm1(coordinate)
-        return math_of.exp(coordinate)
+        return (
+            math.exp(coordinate)
+            if isinstance(coordinate, float)
+            else jnp.exp(coordinate)
+        )
 
 
 @dataclass(frozen=True, eq=False)

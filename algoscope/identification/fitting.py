@@ -8,6 +8,7 @@ where cᵢ is the mean square of the labels and predictions of dataset i, so tha
 dataset counts for more because its numbers are large. ρ = 0 is the same function.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -18,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from algoscope.identification.families import Family
+from algoscope.identification.families import FAMILIES, Family
 
 BLOCK = 48  # datasets in one compiled call
 GRID_SIZE = {0: 1, 1: 36, 2: 9}  # points per parameter, by the number of parameters
@@ -26,6 +27,7 @@ ROUNDS = ((3, 3), (12, 1))  # steps, and how many choices go on
 PROGRESS = 1e-3  # a step that gains a smaller share is the last
 DIFFERENCE = 1e-6  # for numerical derivatives
 FOUND = 1e-12  # a distance at which no other choice needs a try
+POLISHED = 6  # families that are polished even so
 FAR = 1e6  # what a residual that is no number, or larger, counts as
 DAMPINGS = (0.0, 1e-3, 0.1, 10.0, 1e3)
 
@@ -162,37 +164,68 @@ class Hypothesis:
         return predict_family(self.family, self.coordinates, x, y)[self.choice]
 
 
-def fit(family: Family, observations: Observations) -> Hypothesis:
-    """Return the family's member that is nearest to the black box.
+Starts = list[tuple[float, Hypothesis]]  # with their ρ, the nearest first
 
-    All choices start at their best point of a grid and take some steps from there; the
-    nearest of them then take more.
-    """
+
+def scan(family: Family, observations: Observations) -> Starts:
+    """Return each choice of a family at its best point of a grid."""
     size = GRID_SIZE[len(family.parameters)]
     grids = [p.grid(size) for p in family.parameters]
     points = np.array(list(product(*grids))).reshape(size ** len(grids), len(grids))
-    data = (observations.x, observations.y)
     losses = np.stack(
         [
-            observations.distances(predict_family(family, point, *data)).mean(axis=-1)
+            observations.distances(
+                predict_family(family, point, observations.x, observations.y)
+            ).mean(axis=-1)
             for point in points
         ]
     )  # points, choices
-    best, order = losses.min(axis=0), np.argsort(losses.min(axis=0), kind="stable")
-    starts = [
+    best = losses.min(axis=0)
+    return [
         (float(best[c]), Hypothesis(family, int(c), points[losses[:, c].argmin()]))
-        for c in order
+        for c in np.argsort(best, kind="stable")
     ]
-    if not family.parameters:
-        return starts[0][1]
+
+
+def polish(starts: Starts, observations: Observations) -> tuple[float, Hypothesis]:
+    """Return the nearest member of a family.
+
+    All choices take some steps from where they start; the nearest then take more.
+    """
+    if not starts[0][1].family.parameters:
+        return starts[0]
     for iterations, finalists in ROUNDS:
-        refined = []
+        refined: Starts = []
         for _, start in starts:
             refined.append(refine(start, observations, iterations))
             if refined[-1][0] < FOUND:
-                return refined[-1][1]
+                return refined[-1]
         starts = sorted(refined, key=lambda pair: pair[0])[:finalists]
-    return starts[0][1]
+    return starts[0]
+
+
+def fit(
+    observations: Observations, progress: Callable[[str], None]
+) -> list[Hypothesis]:
+    """Return the nearest member of every family.
+
+    Families are polished from the most promising on. Once one of them is the predictor
+    itself, those that the grid puts far behind stay as they are.
+    """
+    scanned = []
+    for family in FAMILIES:
+        progress(f"trying {family.name}")
+        scanned.append(scan(family, observations))
+    found, hypotheses = False, {}
+    ranks = sorted(range(len(scanned)), key=lambda index: scanned[index][0][0])
+    for place, index in enumerate(ranks):
+        loss, hypothesis = scanned[index][0]
+        if not found or place < POLISHED:
+            progress(f"fitting {hypothesis.family.name}")
+            loss, hypothesis = polish(scanned[index], observations)
+        found = found or loss < FOUND
+        hypotheses[index] = hypothesis
+    return [hypotheses[index] for index in range(len(scanned))]
 
 
 def refine(

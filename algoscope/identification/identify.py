@@ -18,7 +18,6 @@ from jaxtyping import Float
 from algoscope.comparison import provenance
 from algoscope.evaluation import predict_exactly
 from algoscope.identification.evidence import gather
-from algoscope.identification.families import FAMILIES
 from algoscope.identification.fitting import Hypothesis, Observations, fit, refine
 from algoscope.identification.result import (
     Candidate,
@@ -91,10 +90,7 @@ def identify(
     progress(f"asking {predictor.name}")
     training, testing = ask(to_fit), ask(to_test)
     sample = training.part(0, max(len(training.x) // FITTED, 1))
-    hypotheses = []
-    for family in FAMILIES:
-        progress(f"fitting {family.name}")
-        hypotheses.append(fit(family, sample))
+    hypotheses = fit(sample, progress)
 
     progress("asking where the nearest differ")
     first = [_distance(h, testing) for h in hypotheses]

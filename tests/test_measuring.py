@@ -1,0 +1,89 @@
+"""`algoscope compare` and `algoscope identify`, from the command line to the result."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from algoscope.cli import main
+from algoscope.comparison import Comparison
+from algoscope.identification import Identification
+
+SMALL = ["--dim", "2", "--num-examples", "5"]
+
+
+def test_identify_answers_in_words_and_in_a_file(capsys, tmp_path):
+    path = tmp_path / "found.json"
+    few = ["--num-datasets", "16", "--out", str(path)]
+    main(["identify", "sklearn:Ridge(alpha=0.3, fit_intercept=False)", *SMALL, *few])
+    printed = capsys.readouterr().out
+    assert "runs ridge(penalty=0.3)" in printed
+    assert "over-determined (n = 3–5): ridge" in printed
+    found = Identification.load(path)
+    assert found.verdict == "ridge"
+    assert found.target == "sklearn:Ridge(alpha=0.3, fit_intercept=False)"
+
+
+def test_identify_prints_json_for_programs(capsys):
+    main(["identify", "knn(2, uniform)", *SMALL, "--num-datasets", "16", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdict"] == "knn"
+    assert found["parameters"]["k"] == 2
+    assert found["candidates"][0]["family"] == "knn"
+    assert {"ilwd", "influence", "symmetries"} <= set(found["evidence"])
+
+
+def test_compare_measures_a_program_with_the_references_asked_for(capsys, tmp_path):
+    server = tmp_path / "server.py"
+    server.write_text(
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    asked = json.loads(line)\n"
+        "    print(json.dumps({'predictions': [0.0] * len(asked['queries'])}),"
+        " flush=True)\n"
+    )
+    out, figure = tmp_path / "out.json", tmp_path / "figure.svg"
+    linearity = tmp_path / "linearity.svg"
+    main(
+        ["compare", f"cmd:{sys.executable} {server}", "--with", "ols", "zero", *SMALL]
+        + ["--num-datasets", "4", "--out", str(out), "--figure", str(figure)]
+        + ["--linearity-figure", str(linearity)]
+    )
+    assert "behaves most like Zero" in capsys.readouterr().out
+    comparison = Comparison.load(out)
+    assert comparison.against("Zero").mean[1:] == [0.0] * 5
+    assert {"ilwd", "r2"} <= set(comparison.metrics)
+    assert Path(figure).read_text().startswith("<?xml")
+    assert Path(linearity).read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["identify", "linear-d88"], "Did you mean 'linear-d8'?"),
+        (["identify", "rigde(0.1)"], "Did you mean 'ridge'?"),
+        (["identify", "sklearn:Rigde(alpha=1)"], "Did you mean 'Ridge'?"),
+        (["identify", "python:nowhere:f"], "nowhere"),
+        (["identify", "cmd:/no/such/program"], "/no/such/program"),
+        (
+            ["identify", "linear-d2", "--dim", "3"],
+            "`dim` must be the model's 2, got 3.",
+        ),
+        (["identify", "ols", "--timeout", "0"], "`timeout` must be positive, got 0.0."),
+        (["compare", "ols", "--with", "olss"], "Did you mean 'ols'?"),
+        (["compare", "ols", "--with", "zero", "--metrics", "spdd"], "'spdd'"),
+        (
+            ["compare", "ols", "--num-datasets", "0"],
+            "`num_datasets` must be at least 1",
+        ),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_status_2(capsys, arguments, message):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
