@@ -4,7 +4,8 @@ Every predictor sees the same datasets (common random numbers). References are c
 in float64 whatever the learner's precision, so that what is measured is the learner.
 """
 
-from collections.abc import Callable, Hashable
+import warnings
+from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache, partial
 from typing import Any
 
@@ -14,7 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from algoscope.predictors import BlackBox, Predictor, Question
+from algoscope.predictors import (
+    BlackBox,
+    Predictor,
+    PredictorFailedError,
+    Question,
+)
 from algoscope.tasks import Dataset, Task
 from algoscope.validation import InvalidValueError, require_at_least
 
@@ -78,7 +84,8 @@ def predict_all(predictor: Predictor | BlackBox, x: Inputs, y: Labels) -> Labels
             for i in range(total)
             for n in range(1, x.shape[1])
         )
-        answers = np.array([answer[0] for answer in predictor.answers(questions)])
+        asked = total * (x.shape[1] - 1)
+        answers = _collect(predictor, questions, np.full((asked, 1), np.nan))
         missing = np.full((total, 1), np.nan)
         return np.concatenate([missing, answers.reshape(total, -1)], axis=1)
     compiled = _compiled(predictor)
@@ -89,6 +96,29 @@ def predict_all(predictor: Predictor | BlackBox, x: Inputs, y: Labels) -> Labels
         part = compiled(jnp.asarray(x[rows]), jnp.asarray(y[rows]))
         predictions.append(np.asarray(part))
     return np.concatenate(predictions)[:total]
+
+
+def _collect(
+    box: BlackBox,
+    questions: Iterable[Question],
+    answers: Float[np.ndarray, "questions queries"],
+) -> Float[np.ndarray, "questions queries"]:
+    """Write the answers of a box over `answers`, as far as they come.
+
+    A box that fails on the way has answered something: that is kept, with a warning.
+    """
+    done = 0
+    try:
+        for answer in box.answers(questions):
+            answers[done] = answer
+            done += 1
+    except PredictorFailedError as error:
+        if np.all(np.isnan(answers)):
+            raise
+        warnings.warn(
+            f"{error} {done} of {len(answers)} answers are kept.", stacklevel=3
+        )
+    return answers
 
 
 def predict_queries(
@@ -111,7 +141,8 @@ def predict_queries(
         if after == 0:
             return np.full(queries.shape[:2], np.nan)
         known = zip(x[:, :after], y[:, :after], queries, strict=True)
-        return np.stack(list(predictor.answers(Question(*parts) for parts in known)))
+        questions = (Question(*parts) for parts in known)
+        return _collect(predictor, questions, np.full(queries.shape[:2], np.nan))
     num_datasets, num_queries, _ = queries.shape
     sequences = np.repeat(x, num_queries, axis=0)
     sequences[:, after] = queries.reshape(-1, x.shape[2])

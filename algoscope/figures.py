@@ -15,6 +15,8 @@ from algoscope.validation import InvalidValueError, require_choice
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STYLES = ("-", "-.", ":")
 
+LONGEST_NAME = 40  # characters; a command can be longer than a figure is wide
+
 # The same result gives the same file: no dates, no random identifiers.
 METADATA = {".png": None, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 SETTINGS: Any = {"svg.hashsalt": "algoscope"}
@@ -86,8 +88,9 @@ def _save(figure: Figure, path: Path) -> None:
 
 
 def _plain(name: str) -> str:
-    """Return a name so that dollars are drawn and not read as mathematics."""
-    return name.replace("$", r"\$")
+    """Return a name, not too long, whose dollars are not read as mathematics."""
+    short = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+    return short.replace("$", r"\$")
 
 
 def _draw_curves(comparison: Comparison, curves: list[Curve], axes: Axes) -> None:

@@ -4,6 +4,10 @@ JAX is imported when a command runs, so that help is instant.
 """
 
 import json
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -12,6 +16,24 @@ from algoscope.validation import require_at_least, require_positive
 
 DEFAULT_DIM, DEFAULT_EXAMPLES = 4, 20
 BLACK_BOX_DATASETS = 200
+
+
+@contextmanager
+def _stopping_cleanly() -> Iterator[None]:
+    """End with one line and status 1 when a black box cannot be asked any further."""
+    from algoscope.predictors import PredictorFailedError
+
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: _note(str(message))
+        try:
+            yield
+        except PredictorFailedError as error:
+            _note(str(error))
+            sys.exit(1)
+
+
+def _note(text: str) -> None:
+    print(f"algoscope: {text}", file=sys.stderr, flush=True)
 
 
 def _target(command: Compare | Identify) -> tuple[Any, Any, int]:
@@ -52,7 +74,7 @@ def run_compare(command: Compare) -> None:
     predictor, task, num_examples = _target(command)
     is_black_box = isinstance(predictor, BlackBox)
     default = BLACK_BOX_DATASETS if is_black_box else 10_000
-    with measuring(predictor) as (watched, _):
+    with _stopping_cleanly(), measuring(predictor) as (watched, _):
         comparison = compare(
             watched,
             references or figure_1_references(),
@@ -80,7 +102,7 @@ def run_identify(command: Identify) -> None:
     from algoscope.identification import identify
 
     predictor, task, num_examples = _target(command)
-    with measuring(predictor) as (watched, stage):
+    with _stopping_cleanly(), measuring(predictor) as (watched, stage):
         found = identify(
             watched,
             task,

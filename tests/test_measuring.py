@@ -87,3 +87,37 @@ def test_bad_input_is_one_line_and_exit_status_2(capsys, arguments, message):
     assert printed.out == ""
     assert message in printed.err
     assert printed.err.count("\n") == 1
+
+
+SERVER = """
+import json, sys
+for count, line in enumerate(sys.stdin):
+    if count >= {most}:
+        sys.exit(3)
+    print(json.dumps({{"predictions": [0.0] * len(json.loads(line)["queries"])}}),
+          flush=True)
+"""
+
+
+def test_what_a_program_answered_before_it_died_is_kept(capsys, tmp_path):
+    server, out = tmp_path / "server.py", tmp_path / "out.json"
+    server.write_text(SERVER.format(most=12))
+    main(
+        ["compare", f"cmd:{sys.executable} {server}", "--with", "zero", *SMALL]
+        + ["--metrics", "spd", "--num-datasets", "4", "--out", str(out)]
+    )
+    counts = Comparison.load(out).against("Zero").counts
+    assert counts is not None
+    assert sum(counts) == 12
+    assert "answers are kept" in capsys.readouterr().err
+
+
+def test_a_program_that_never_answers_stops_with_one_line(capsys, tmp_path):
+    server = tmp_path / "server.py"
+    server.write_text(SERVER.format(most=0))
+    with pytest.raises(SystemExit) as stop:
+        main(["identify", f"cmd:{sys.executable} {server}", *SMALL])
+    assert stop.value.code == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1

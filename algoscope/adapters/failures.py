@@ -15,19 +15,12 @@ import numpy as np
 from jaxtyping import Float
 
 from algoscope.adapters.time_limit import OutOfTime, time_limit
-from algoscope.predictors import Question
+from algoscope.predictors import PredictorFailedError, Question
 
 # A box may need more examples than most questions have: 15 nearest neighbors, say.
 ALL_OF_FIRST = 20  # so many failures and no answer: the box does not work
 ENOUGH = 100  # after so many questions, a tenth of them must have been answered
 TIMEOUT = 60.0  # seconds per question
-
-
-class PredictorFailedError(RuntimeError):
-    """A black box that cannot be asked any further: who, what happened, what to do."""
-
-    def __init__(self, name: str, event: str, remedy: str):
-        super().__init__(f"`{name}` {event}. {remedy}")
 
 
 class UnansweredError(Exception):

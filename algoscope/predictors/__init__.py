@@ -12,6 +12,9 @@ from algoscope.predictors.growing import gd_growing as gd_growing
 from algoscope.predictors.interface import BlackBox as BlackBox
 from algoscope.predictors.interface import LinearPredictor as LinearPredictor
 from algoscope.predictors.interface import Predictor as Predictor
+from algoscope.predictors.interface import (
+    PredictorFailedError as PredictorFailedError,
+)
 from algoscope.predictors.interface import Question as Question
 from algoscope.predictors.kernel import nadaraya_watson as nadaraya_watson
 from algoscope.predictors.lasso import lasso as lasso

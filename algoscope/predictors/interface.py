@@ -45,12 +45,20 @@ class Question(NamedTuple):
     queries: Float[np.ndarray, "queries dim"]
 
 
+class PredictorFailedError(RuntimeError):
+    """A black box that cannot be asked any further: who, what happened, what to do."""
+
+    def __init__(self, name: str, event: str, remedy: str):
+        super().__init__(f"`{name}` {event}. {remedy}")
+
+
 @runtime_checkable
 class BlackBox(Protocol):
     """A learning algorithm that JAX cannot trace: it is asked one question at a time.
 
     `answers` yields one array per question, in their order. A question that the box
-    cannot answer (too few examples, a crash) is answered with NaN.
+    cannot answer (too few examples, a crash) is answered with NaN; a box that cannot
+    go on raises `PredictorFailedError`.
     """
 
     @property
