@@ -212,6 +212,10 @@ def run_demo(command: Demo) -> None:
     demo.run_demo(command.out, num_datasets=command.num_datasets)
 
 
+COMMANDS: dict[str, type] = {
+    kind.__name__.lower(): kind
+    for kind in (Train, Evaluate, Compare, Identify, Models, Presets, Demo)
+}
 RUNNERS: dict[type, Any] = {
     Train: run_train,
     Evaluate: run_evaluate,
@@ -232,11 +236,18 @@ def _parse(arguments: Sequence[str]) -> Any:
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
+            name, *rest = [*arguments, ""]
+            if name in COMMANDS:  # building the parsers of the others would take longer
+                kind, prog, rest = COMMANDS[name], f"algoscope {name}", rest[:-1]
+                description = None
+            else:
+                kind, prog, rest = Command, "algoscope", arguments
+                description = "See which learning algorithm an in-context learner runs."
             return tyro.cli(
-                cast(Any, Command),
-                prog="algoscope",
-                description="See which learning algorithm an in-context learner runs.",
-                args=list(arguments),
+                cast(Any, kind),
+                prog=prog,
+                description=description,
+                args=list(rest),
                 config=(tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone),
             )
     except SystemExit as stop:

@@ -131,7 +131,9 @@ TARGET = (
     "sklearn:Ridge(alpha=0.3), python:module:function, or cmd:COMMAND, a program that "
     "answers JSON lines."
 )
-Target = Annotated[tyro.conf.Positional[str], tyro.conf.arg(help=TARGET)]
+Target = Annotated[
+    tyro.conf.Positional[str], tyro.conf.arg(help=TARGET, metavar="TARGET")
+]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -102,10 +103,12 @@ for count, line in enumerate(sys.stdin):
 def test_what_a_program_answered_before_it_died_is_kept(capsys, tmp_path):
     server, out = tmp_path / "server.py", tmp_path / "out.json"
     server.write_text(SERVER.format(most=12))
-    main(
-        ["compare", f"cmd:{sys.executable} {server}", "--with", "zero", *SMALL]
-        + ["--metrics", "spd", "--num-datasets", "4", "--out", str(out)]
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")  # as for users, not as in tests
+        main(
+            ["compare", f"cmd:{sys.executable} {server}", "--with", "zero", *SMALL]
+            + ["--metrics", "spd", "--num-datasets", "4", "--out", str(out)]
+        )
     counts = Comparison.load(out).against("Zero").counts
     assert counts is not None
     assert sum(counts) == 12

@@ -23,7 +23,7 @@ from algoscope.identification.families import FAMILIES, Family
 
 BLOCK = 48  # datasets in one compiled call
 GRID_SIZE = {0: 1, 1: 36, 2: 9}  # points per parameter, by the number of parameters
-ROUNDS = ((3, 3), (12, 1))  # steps, and how many choices go on
+ROUNDS = ((6, 4), (12, 1))  # steps, and how many choices go on
 PROGRESS = 1e-3  # a step that gains a smaller share is the last
 DIFFERENCE = 1e-6  # for numerical derivatives
 FOUND = 1e-12  # a distance at which no other choice needs a try
@@ -70,9 +70,9 @@ class Observations:
         counted = np.maximum((self.weights > 0).sum(axis=1), 1)
         return np.sum(self.residuals(hypotheses) ** 2, axis=-1) / counted
 
-    def part(self, start: int, step: int) -> "Observations":
-        """Return every so manieth dataset."""
-        return Observations(*(array[start::step] for array in vars(self).values()))
+    def take(self, index: slice | np.ndarray) -> "Observations":
+        """Return some of the datasets."""
+        return Observations(*(array[index] for array in vars(self).values()))
 
     def join(self, other: "Observations") -> "Observations":
         """Return both together."""

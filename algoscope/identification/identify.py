@@ -36,8 +36,9 @@ Domain = Literal["task", "everywhere"]
 
 # A learned algorithm is approximate and only meant for its task; a programmed one is
 # exact everywhere, up to a solver's tolerance.
-THRESHOLD: dict[Domain, float] = {"task": 0.05, "everywhere": 1e-3}
-EXACT = 1e-7  # a distance that is rounding, or the tolerance of a solver
+THRESHOLD: dict[Domain, float] = {"task": 0.05, "everywhere": 0.01}
+EXACT = 1e-10  # a distance that is rounding
+KEPT = 0.8  # of the datasets, those that a hypothesis fits best
 SLACK = 1.1  # distances in this ratio are the same
 CONTENDERS = 5  # hypotheses between which the second round decides
 POOL = 8  # datasets to choose from, for each one chosen
@@ -89,19 +90,21 @@ def identify(
 
     progress(f"asking {predictor.name}")
     training, testing = ask(to_fit), ask(to_test)
-    sample = training.part(0, max(len(training.x) // FITTED, 1))
+    sample = training.take(slice(None, None, max(len(training.x) // FITTED, 1)))
     hypotheses = fit(sample, progress)
 
     progress("asking where the nearest differ")
     first = [_distance(h, testing) for h in hypotheses]
     order = np.argsort(first, kind="stable")
+    for i in order[:CONTENDERS]:
+        hypotheses[i] = _refine_typical(hypotheses[i], training)
     nearest = [hypotheses[i] for i in order[:CONTENDERS]]
     contested = ask(_contested(nearest, pool))
     observed = testing.join(contested)
 
     predictions = {h: h.predict(observed.x, observed.y) for h in hypotheses}
     per_dataset = {h: observed.distances(p) for h, p in predictions.items()}
-    distances = {h: float(d.mean()) for h, d in per_dataset.items()}
+    distances = {h: float(typical(d)) for h, d in per_dataset.items()}
     ranked = _rank(hypotheses, distances)
     winner = ranked[0]
     progress("measuring the uncertainty")
@@ -136,9 +139,34 @@ def identify(
     )
 
 
+def _num_kept(num_datasets: int) -> int:
+    return max(round(KEPT * num_datasets), 1)
+
+
+def typical(
+    per_dataset: Float[np.ndarray, "*rest datasets"],
+) -> Float[np.ndarray, " *rest"]:
+    """Return the mean over the datasets that fit best.
+
+    A solver that did not converge on a few of them, or ties that it breaks another
+    way, do not make another algorithm.
+    """
+    nearest = np.sort(per_dataset, axis=-1)[..., : _num_kept(per_dataset.shape[-1])]
+    return nearest.mean(axis=-1)
+
+
 def _distance(hypothesis: Hypothesis, observed: Observations) -> float:
     predictions = hypothesis.predict(observed.x, observed.y)
-    return float(observed.distances(predictions).mean())
+    return float(typical(observed.distances(predictions)))
+
+
+def _refine_typical(hypothesis: Hypothesis, observed: Observations) -> Hypothesis:
+    """Return the hypothesis fitted to the datasets that it fits best."""
+    if not hypothesis.family.parameters:
+        return hypothesis
+    distances = observed.distances(hypothesis.predict(observed.x, observed.y))
+    kept = np.argsort(distances, kind="stable")[: _num_kept(len(distances))]
+    return refine(hypothesis, observed.take(kept))[1]
 
 
 def _contested(nearest: list[Hypothesis], pool: Probes) -> Probes:
@@ -178,7 +206,7 @@ def _refit(
     """Return, for each continuous parameter, its range over disjoint quarters."""
     if not winner.family.parameters:
         return {}
-    parts = [observations.part(fold, FOLDS) for fold in range(FOLDS)]
+    parts = [observations.take(slice(fold, None, FOLDS)) for fold in range(FOLDS)]
     fitted = [refine(winner, part)[1].parameters for part in parts]
     return {
         p.name: (min(f[p.name] for f in fitted), max(f[p.name] for f in fitted))
@@ -197,14 +225,15 @@ def _candidate(
     per_dataset = observed.distances(predictions)
     squares = observed.residuals(predictions) ** 2
     differences = (predictions - observed.predictions) ** 2 / dim
-    low, high = bootstrap_interval(per_dataset[:, None], seed=seed)
+    kept = np.argsort(per_dataset, kind="stable")[: _num_kept(len(per_dataset))]
+    low, high = bootstrap_interval(per_dataset[kept, None], seed=seed)
     by_regime, spd = {}, {}
     for name, start, stop in spans:
         part = slice(start, stop + 1)
-        counted = observed.weights[:, part] > 0
-        by_regime[name] = float(squares[:, part].sum() / max(counted.sum(), 1))
+        counted = observed.weights[kept, part] > 0
+        by_regime[name] = float(squares[kept, part].sum() / max(counted.sum(), 1))
         spd[name] = (
-            float(np.median(differences[:, part][counted]))
+            float(np.median(differences[kept, part][counted]))
             if counted.any()
             else float("nan")
         )
@@ -212,7 +241,7 @@ def _candidate(
         family=hypothesis.family.name,
         name=hypothesis.name,
         parameters=hypothesis.parameters,
-        distance=float(per_dataset.mean()),
+        distance=float(typical(per_dataset)),
         low=float(low[0]),
         high=float(high[0]),
         regimes=by_regime,
@@ -255,7 +284,7 @@ def _confidence(
     same = np.array([h.family.name == winner.family.name for h in ranked])
     n = matrix.shape[1]
     wins = []
-    for _ in range(500):
-        means = matrix @ rng.multinomial(n, np.full(n, 1 / n)) / n
+    for _ in range(200):
+        means = typical(matrix[:, rng.integers(0, n, n)])
         wins.append(means[same].min() <= max(SLACK * means.min(), EXACT))
     return float(np.mean(wins))
