@@ -189,7 +189,7 @@ def print_identification(found: Identification) -> None:
     ]
     print_table(f"Which algorithm is {found.target}?", header, rows)
     for regime in found.regimes:
-        span = f"{regime.first}–{regime.last}"
+        span = "–".join(map(str, sorted({regime.first, regime.last})))
         print(
             f"{regime.name} (n = {span}): {regime.verdict}; nearest {regime.nearest} "
             f"at {small(regime.distance)}"
