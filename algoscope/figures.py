@@ -101,7 +101,7 @@ def _draw_curves(comparison: Comparison, curves: list[Curve], axes: Axes) -> Non
         style = "--"
         if curve.second != LABELS:
             style = STYLES[index // len(COLORS) % len(STYLES)]
-        label = _plain(f"({curve.second}, {curve.first})")
+        label = f"({_plain(curve.second)}, {_plain(curve.first)})"
         if curve.second == LINEAR_FIT:
             label = _plain(curve.first)
         axes.plot(numbers, curve.mean[1:], style, color=color, label=label)

@@ -152,7 +152,7 @@ def typical(
     way, do not make another algorithm.
     """
     nearest = np.sort(per_dataset, axis=-1)[..., : _num_kept(per_dataset.shape[-1])]
-    return nearest.mean(axis=-1)
+    return np.asarray(nearest.mean(axis=-1))
 
 
 def _distance(hypothesis: Hypothesis, observed: Observations) -> float:
