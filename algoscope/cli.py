@@ -18,7 +18,12 @@ from typing import Any, cast
 import tyro
 
 from algoscope.configuration import PRESETS, TrainingConfig, preset
-from algoscope.measuring import run_compare, run_identify
+from algoscope.measuring import (
+    complain,
+    report_comparison,
+    run_compare,
+    run_identify,
+)
 from algoscope.options import (
     Command,
     Compare,
@@ -103,7 +108,7 @@ def run_train(command: Train) -> None:
                 evaluation_datasets=command.evaluation_datasets,
             )
     except TrainingDivergedError as error:
-        _note(f"algoscope: {error}")
+        complain(error)
         sys.exit(1)
     if jax.process_index() > 0:
         return
@@ -124,8 +129,6 @@ def run_evaluate(command: Evaluate) -> None:
     require_at_least("seed", command.seed, 0)
     from algoscope.checkpoints import read_json
     from algoscope.comparison import compare
-    from algoscope.console import print_comparison
-    from algoscope.figures import draw_comparison
     from algoscope.learner import InContextLearner
     from algoscope.predictors import figure_1_references
     from algoscope.pretrained import CONFIG, locate
@@ -149,14 +152,7 @@ def run_evaluate(command: Evaluate) -> None:
         num_datasets=command.num_datasets,
         seed=command.seed,
     )
-    if command.out:
-        comparison.save(command.out)
-    if command.figure:
-        draw_comparison(comparison, command.figure)
-    if command.json:
-        print(json.dumps(asdict(comparison)))
-        return
-    print_comparison(comparison)
+    report_comparison(comparison, command)
 
 
 def run_models(command: Models) -> None:
@@ -212,10 +208,6 @@ def run_demo(command: Demo) -> None:
     demo.run_demo(command.out, num_datasets=command.num_datasets)
 
 
-COMMANDS: dict[str, type] = {
-    kind.__name__.lower(): kind
-    for kind in (Train, Evaluate, Compare, Identify, Models, Presets, Demo)
-}
 RUNNERS: dict[type, Any] = {
     Train: run_train,
     Evaluate: run_evaluate,
@@ -225,6 +217,7 @@ RUNNERS: dict[type, Any] = {
     Presets: run_presets,
     Demo: run_demo,
 }
+COMMANDS: dict[str, type] = {kind.__name__.lower(): kind for kind in RUNNERS}
 
 
 def _note(text: str) -> None:
@@ -252,7 +245,7 @@ def _parse(arguments: Sequence[str]) -> Any:
             )
     except SystemExit as stop:
         if stop.code:
-            _note(f"algoscope: {_one_line(complaint.getvalue())}")
+            complain(_one_line(complaint.getvalue()))
         raise
 
 
@@ -276,10 +269,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         command = _parse(sys.argv[1:] if arguments is None else arguments)
         RUNNERS[type(command)](command)
     except (InvalidValueError, InvalidTypeError) as error:
-        _note(f"algoscope: {error}")
+        complain(error)
         sys.exit(2)
     except KeyboardInterrupt as interrupt:
-        _note(f"algoscope: {interrupt or 'interrupted.'}")
+        complain(interrupt or "interrupted.")
         sys.exit(130)
 
 

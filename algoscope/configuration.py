@@ -22,7 +22,9 @@ from algoscope.validation import (
 TaskKind = Literal["linear", "control"]
 BlockKind = Literal["pre_norm", "paper"]
 Recipe = Literal["fast", "paper"]
-Activation = Literal["gelu", "gelu_tanh", "relu", "tanh", "silu", "softplus"]
+Activation = Literal[
+    "gelu", "gelu_tanh", "relu", "tanh", "silu", "softplus", "sigmoid", "squared_relu"
+]
 Initialization = Literal["uniform_scaling", "normal"]
 
 

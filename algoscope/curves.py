@@ -9,6 +9,21 @@ import numpy as np
 from algoscope.metrics import Summary
 
 
+def regime_spans(dim: int, num_examples: int) -> list[tuple[str, int, int]]:
+    """Return the regimes: name, first and last number of examples.
+
+    Example:
+        >>> regime_spans(8, 20)
+        [('under-determined', 1, 7), ('determined', 8, 8), ('over-determined', 9, 20)]
+    """
+    spans = [
+        ("under-determined", 1, min(dim - 1, num_examples)),
+        ("determined", dim, dim),
+        ("over-determined", dim + 1, num_examples),
+    ]
+    return [(name, a, b) for name, a, b in spans if a <= b <= num_examples]
+
+
 @dataclass(frozen=True)
 class Curve:
     """A metric of two predictors after n = 0, 1, … examples, with a 95 % interval.

@@ -71,6 +71,20 @@ def _compiled(predictor: Predictor) -> Callable[[Array, Array], Array]:
     return jax.jit(jax.vmap(predictor.predict_prefixes))
 
 
+def run_in_batches(
+    compiled: Callable[[Array, Array], Array], x: Inputs, y: Labels, size: int = BATCH
+) -> Float[np.ndarray, "datasets *rest"]:
+    """Return what a compiled function makes of all datasets, so many at a time.
+
+    The last batch is filled up with rows of its own: one shape, one compilation.
+    """
+    parts = []
+    for start in range(0, len(x), size):
+        rows = np.resize(np.arange(start, min(start + size, len(x))), size)
+        parts.append(np.asarray(compiled(jnp.asarray(x[rows]), jnp.asarray(y[rows]))))
+    return np.concatenate(parts)[: len(x)]
+
+
 def predict_all(predictor: Predictor | BlackBox, x: Inputs, y: Labels) -> Labels:
     """Return the predictions at every position of every dataset.
 
@@ -88,14 +102,7 @@ def predict_all(predictor: Predictor | BlackBox, x: Inputs, y: Labels) -> Labels
         answers = _collect(predictor, questions, np.full((asked, 1), np.nan))
         missing = np.full((total, 1), np.nan)
         return np.concatenate([missing, answers.reshape(total, -1)], axis=1)
-    compiled = _compiled(predictor)
-    predictions = []
-    for start in range(0, total, BATCH):
-        # A batch is filled up with rows of its own: one shape, one compilation.
-        rows = np.resize(np.arange(start, min(start + BATCH, total)), BATCH)
-        part = compiled(jnp.asarray(x[rows]), jnp.asarray(y[rows]))
-        predictions.append(np.asarray(part))
-    return np.concatenate(predictions)[:total]
+    return run_in_batches(_compiled(predictor), x, y)
 
 
 def _collect(

@@ -8,7 +8,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from algoscope.pretrained import load_transformer, locate, save_transformer
-from algoscope.sequences import QUERIES, encode_context
+from algoscope.sequences import QUERIES, append_query, encode_context
 from algoscope.transformer import Transformer
 from algoscope.validation import (
     InvalidValueError,
@@ -52,9 +52,7 @@ class InContextLearner(eqx.Module):
         require_query(query, self.dim)
         self._refuse_unfit(x, y, num_before_query=x.shape[0])
         _refuse_not_finite("query", query)
-        x = jnp.concatenate([x, query[None].astype(x.dtype)])
-        y = jnp.concatenate([y, jnp.zeros(1, y.dtype)])
-        return self._predict(x, y)[-1]
+        return self._predict(*append_query(x, y, query))[-1]
 
     def predict_prefixes(
         self, x: Float[Array, "examples dim"], y: Float[Array, " examples"], /

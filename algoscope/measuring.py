@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from algoscope.options import Compare, Identify
+from algoscope.options import Compare, Evaluate, Identify
 from algoscope.validation import require_at_least, require_positive
 
 DEFAULT_DIM, DEFAULT_EXAMPLES = 4, 20
@@ -24,15 +24,16 @@ def _stopping_cleanly() -> Iterator[None]:
     from algoscope.predictors import PredictorFailedError
 
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: _note(str(message))
+        warnings.showwarning = lambda message, *_: complain(message)
         try:
             yield
         except PredictorFailedError as error:
-            _note(str(error))
+            complain(error)
             sys.exit(1)
 
 
-def _note(text: str) -> None:
+def complain(text: object) -> None:
+    """Say in one line, beside the results, what went wrong."""
     print(f"algoscope: {text}", file=sys.stderr, flush=True)
 
 
@@ -65,8 +66,8 @@ def run_compare(command: Compare) -> None:
     if command.num_datasets is not None:
         require_at_least("num_datasets", command.num_datasets, 1)
     from algoscope.comparison import ALL_METRICS, compare
-    from algoscope.console import measuring, print_comparison
-    from algoscope.figures import draw_comparison, draw_linearity
+    from algoscope.console import measuring
+    from algoscope.figures import draw_linearity
     from algoscope.predictors import BlackBox, figure_1_references, parse_predictor
 
     references = tuple(map(parse_predictor, command.references))
@@ -84,12 +85,20 @@ def run_compare(command: Compare) -> None:
             seed=command.seed,
             metrics=metrics,
         )
+    if command.linearity_figure:
+        draw_linearity(comparison, command.linearity_figure)
+    report_comparison(comparison, command)
+
+
+def report_comparison(comparison: Any, command: Compare | Evaluate) -> None:
+    """Save, draw and print a comparison, as the options say."""
+    from algoscope.console import print_comparison
+    from algoscope.figures import draw_comparison
+
     if command.out:
         comparison.save(command.out)
     if command.figure:
         draw_comparison(comparison, command.figure)
-    if command.linearity_figure:
-        draw_linearity(comparison, command.linearity_figure)
     if command.json:
         print(json.dumps(asdict(comparison)))
         return

@@ -41,6 +41,18 @@ def encode_context(x: Examples, y: Labels) -> Tokens:
     return encode(x, y)[..., :-1, :]
 
 
+def append_query(
+    x: Float[Array, "examples dim"],
+    y: Float[Array, " examples"],
+    query: Float[Array, " dim"],
+) -> tuple[Float[Array, "longer dim"], Float[Array, " longer"]]:
+    """Return the examples with the query as one more, whose label nothing reads."""
+    return (
+        jnp.concatenate([x, query[None].astype(x.dtype)]),
+        jnp.concatenate([y, jnp.zeros(1, y.dtype)]),
+    )
+
+
 def decode(tokens: Tokens) -> tuple[Examples, Labels]:
     """Return the x and y that `encode` put into `tokens`."""
     time = tokens.shape[-2]

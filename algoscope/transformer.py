@@ -53,6 +53,8 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "tanh": jnp.tanh,
     "silu": jax.nn.silu,
     "softplus": jax.nn.softplus,
+    "sigmoid": jax.nn.sigmoid,
+    "squared_relu": lambda x: jnp.square(jax.nn.relu(x)),
 }
 
 # Up to this depth the layers are laid out one after the other for XLA, which runs

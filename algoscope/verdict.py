@@ -3,17 +3,13 @@
 import math
 
 from algoscope.comparison import LABELS, Comparison
+from algoscope.curves import regime_spans
 
 
 def regimes(comparison: Comparison) -> list[tuple[str, int, int]]:
     """Return the regimes that the comparison covers: name, first and last n."""
-    d, most = comparison.dim, comparison.num_examples
-    spans = [
-        ("under-determined", 1, min(d - 1, most)),
-        ("n = d", d, d),
-        ("over-determined", d + 1, most),
-    ]
-    return [(name, a, b) for name, a, b in spans if a <= b <= most]
+    spans = regime_spans(comparison.dim, comparison.num_examples)
+    return [("n = d" if name == "determined" else name, a, b) for name, a, b in spans]
 
 
 def table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:

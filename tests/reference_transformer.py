@@ -24,6 +24,8 @@ SIGMA = {
     "tanh": math.tanh,
     "silu": lambda x: x / (1 + math.exp(-x)),
     "softplus": lambda x: math.log1p(math.exp(x)),
+    "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
+    "squared_relu": lambda x: max(x, 0.0) ** 2,
 }
 
 

@@ -24,7 +24,7 @@ from algoscope.initialization import random_transformer
         (
             {"activation": "gelu_tan"},
             "`activation` must be one of gelu, gelu_tanh, relu, tanh, silu, softplus, "
-            "got 'gelu_tan'. Did you mean 'gelu_tanh'?",
+            "sigmoid, squared_relu, got 'gelu_tan'. Did you mean 'gelu_tanh'?",
         ),
         (
             {"initialization": "zeros"},

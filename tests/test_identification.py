@@ -19,9 +19,11 @@ from sklearn.neighbors import KNeighborsRegressor
 from algoscope import InContextLearner, LinearRegression
 from algoscope.adapters import EstimatorPredictor, FunctionPredictor
 from algoscope.checkpoints import DamagedFileError
+from algoscope.curves import regime_spans
 from algoscope.evaluation import predict_exactly
 from algoscope.identification import Identification, identify
-from algoscope.identification.families import FAMILIES, NAMES, Parameter
+from algoscope.identification.families import FAMILIES, NAMES
+from algoscope.identification.family import Parameter
 from algoscope.identification.fitting import (
     Hypothesis,
     Observations,
@@ -31,7 +33,6 @@ from algoscope.identification.fitting import (
     scan,
 )
 from algoscope.identification.identify import _contested, _rank
-from algoscope.identification.result import regime_spans
 from algoscope.identification.suites import SUITES, draw_probes, draw_suite
 from algoscope.predictors import (
     conjugate_gradients,

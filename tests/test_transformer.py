@@ -637,6 +637,8 @@ def test_mapping_over_models_equals_one_model_at_a_time(rng, monkeypatch, unroll
         ("tanh", 0.7615941559557649),
         ("silu", 0.7310585786300049),
         ("softplus", 1.3132616875182228),
+        ("sigmoid", 0.7310585786300049),
+        ("squared_relu", 1.0),
     ],
 )
 def test_activations_have_their_textbook_values(activation, at_one):
@@ -709,7 +711,7 @@ def test_an_empty_stack_is_refused():
             {"activation": "gleu"},
             ValueError,
             "`activation` must be one of gelu, gelu_tanh, relu, tanh, silu, softplus, "
-            "got 'gleu'. Did you mean 'gelu'?",
+            "sigmoid, squared_relu, got 'gleu'. Did you mean 'gelu'?",
         ),
         (
             {"layer_norm_epsilon": -1e-5},

@@ -34,17 +34,6 @@ def gather(
     `influence` the mean cosine and squared distance of ∂ŷ/∂y; a symmetry is the
     relative change of a prediction that it should leave alone.
     """
-    with jax.enable_x64(True):
-        return _gather(predictor, hypothesis, task, spans, seed)
-
-
-def _gather(
-    predictor: Predictor | BlackBox,
-    hypothesis: Hypothesis,
-    task: Task,
-    spans: list[tuple[str, int, int]],
-    seed: int,
-) -> dict[str, Any]:
     is_black_box = isinstance(predictor, BlackBox)
     count = BLACK_BOX_DATASETS if is_black_box else DATASETS
     num_examples = spans[-1][2]
@@ -60,14 +49,15 @@ def _gather(
         answers = predict_queries(each, x, y, queries, after=n)
         return implied_weights(queries, answers[:, None])
 
-    ilwd = {}
-    for name, _, n in spans:
-        target, nearest = implied_after(n, predictor), implied_after(n, hypothesis)
-        ilwd[name] = _mean(squared_distance(target, nearest, task.dim))
-    short = slice(0, min(INFLUENCED, num_examples) + 1)
-    moved = influences(predictor, x[:, short], y[:, short])
-    expected = influences(hypothesis, x[:, short], y[:, short])
-    broken = [symmetries(each, x, y, seed=seed) for each in (predictor, hypothesis)]
+    with jax.enable_x64(True):
+        ilwd = {}
+        for name, _, n in spans:
+            target, nearest = implied_after(n, predictor), implied_after(n, hypothesis)
+            ilwd[name] = _mean(squared_distance(target, nearest, task.dim))
+        short = slice(0, min(INFLUENCED, num_examples) + 1)
+        moved = influences(predictor, x[:, short], y[:, short])
+        expected = influences(hypothesis, x[:, short], y[:, short])
+        broken = [symmetries(each, x, y, seed=seed) for each in (predictor, hypothesis)]
     return {
         "num_datasets": count,
         "num_queries": num_queries,

@@ -1,91 +1,40 @@
 """The hypotheses: families of learning algorithms with parameters to be fitted.
 
-A family maps a dataset and its continuous parameters θ to predictions at every
-position, for all of its discrete choices (the number of steps, of neighbors) at once.
-All of it is traced by JAX, so a whole grid of θ runs in one compiled call.
+A family maps a dataset and its continuous parameters to predictions at every position,
+for all of its discrete choices (the number of steps, of neighbors) at once. They are
+the predictors of the panel, and affine versions of those that scikit-learn has.
 """
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from algoscope.identification.family import Family, Parameter, Predictions
 from algoscope.predictors.accelerated import (
     chebyshev_iterates,
     conjugate_gradients_iterates,
     heavy_ball_iterates,
 )
-from algoscope.predictors.gradient_descent import (
-    gd_iterates,
-    gd_plus_plus_iterates,
-)
+from algoscope.predictors.constant import average_prefix_weights, zero_prefix_weights
+from algoscope.predictors.gradient_descent import gd_iterates, gd_plus_plus_iterates
 from algoscope.predictors.kernel import kernel_prefix_predictions
-from algoscope.predictors.lasso import lasso_weights
+from algoscope.predictors.lasso import lasso_prefix_weights, lasso_weights
 from algoscope.predictors.least_squares import ols_prefix_weights
-from algoscope.predictors.moments import prefix_moments
+from algoscope.predictors.moments import prefix_moments, prefix_sizes
 from algoscope.predictors.nearest_neighbors import knn
 from algoscope.predictors.newton import newton_iterates
+from algoscope.predictors.optimal import optimal_gd_prefix_weights
 from algoscope.predictors.recursive import rls_prefix_weights
 from algoscope.predictors.ridge import ridge_prefix_weights
-from algoscope.predictors.stochastic import (
-    kaczmarz_prefix_weights,
-    sgd_prefix_weights,
-)
+from algoscope.predictors.stochastic import kaczmarz_prefix_weights, sgd_prefix_weights
 
-Predictions = Float[Array, "choices examples"]
 STEPS = (*range(1, 17), 24, 32, 48, 64)
 FEW_STEPS = tuple(range(1, 13))
-NEAR_ZERO = 0.01  # from here on, the grid of a parameter that may be 0 is geometric
 NEIGHBORS = tuple(range(1, 13))
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A continuous parameter, and the range in which it is sought."""
-
-    name: str
-    low: float
-    high: float
-    scale: Literal["log", "linear", "from zero"] = "log"
-
-    def grid(self, size: int) -> np.ndarray:
-        """Return points over the whole range, in the coordinate of the search."""
-        if self.scale == "from zero":
-            steps = np.linspace(0, math.log1p(self.high / NEAR_ZERO), size)
-            return NEAR_ZERO * np.expm1(steps)
-        spaced = np.geomspace if self.scale == "log" else np.linspace
-        points = spaced(self.low, self.high, size)
-        return np.log(points) if self.scale == "log" else points
-
-    def value(self, coordinate: Any) -> Any:
-        """Return the value at a coordinate, a number or a traced one."""
-        if self.scale != "log":
-            return coordinate
-        return (
-            math.exp(coordinate)
-            if isinstance(coordinate, float)
-            else jnp.exp(coordinate)
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Family:
-    """A learning algorithm up to its parameters."""
-
-    name: str
-    predict: Callable[..., Predictions]
-    parameters: tuple[Parameter, ...] = ()
-    choices: tuple[dict[str, Any], ...] = ({},)
-    fixed: tuple[tuple[str, Any], ...] = ()  # what this variant of the family assumes
-
-    @property
-    def num_parameters(self) -> int:
-        """How many numbers are fitted, discrete ones included."""
-        return len(self.parameters) + (len(self.choices) > 1) + len(self.fixed)
 
 
 def _apply(
@@ -112,9 +61,7 @@ def _iterative(
     return predict
 
 
-def _centered(
-    weights: Callable,
-) -> Callable[..., Predictions]:
+def _centered(weights: Callable) -> Callable[..., Predictions]:
     """Return the affine version of a solver: it fits deviations from the means.
 
     ŷ = ȳ + wᵀ(x′ − x̄), with w from XᵀX − n x̄x̄ᵀ and XᵀY − n x̄ȳ.
@@ -122,22 +69,28 @@ def _centered(
 
     def predict(x, y, **parameters):
         gram, moment = prefix_moments(x, y)
-        counts = jnp.arange(len(x) + 1, dtype=x.dtype)
-        divisor = jnp.maximum(counts, 1)
-        ones = jnp.zeros((1, x.shape[1]), x.dtype)
-        mean_x = jnp.concatenate([ones, jnp.cumsum(x, 0)]) / divisor[:, None]
-        mean_y = jnp.concatenate([jnp.zeros(1, y.dtype), jnp.cumsum(y)]) / divisor
+        counts = prefix_sizes(moment)
+        mean_x, mean_y = _prefix_means(x), _prefix_means(y[:, None])[:, 0]
         gram = gram - counts[:, None, None] * mean_x[:, :, None] * mean_x[:, None, :]
         moment = moment - counts[:, None] * mean_x * mean_y[:, None]
         w = weights(gram, moment, counts, **parameters)
-        return (mean_y + jnp.sum(w * (_next(x) - mean_x), axis=-1))[None, :-1]
+        moved = jnp.sum(w[:-1] * (x - mean_x[:-1]), axis=-1)
+        return (mean_y[:-1] + moved)[None]
 
     return predict
 
 
-def _next(x: Float[Array, "examples dim"]) -> Float[Array, "prefixes dim"]:
-    """Return the input that follows each prefix; nothing follows the last."""
-    return jnp.concatenate([x, jnp.zeros((1, x.shape[1]), x.dtype)])
+def _prefix_means(
+    values: Float[Array, "examples dim"],
+) -> Float[Array, "prefixes dim"]:
+    """Return the mean after each prefix, and 0 without examples: XᵀY/n with X = 1."""
+    return jnp.concatenate(
+        [
+            jnp.zeros((1, values.shape[1]), values.dtype),
+            jnp.cumsum(values, axis=0)
+            / jnp.arange(1, len(values) + 1, dtype=values.dtype)[:, None],
+        ]
+    )
 
 
 def _ridge_from_moments(gram, moment, counts, *, penalty):
@@ -154,16 +107,6 @@ def _ols_from_moments(gram, moment, counts):
     return jnp.einsum("nij,nj,nkj,nk->ni", vectors, inverse, vectors, moment)
 
 
-def _lasso_from_moments(gram, moment, counts, *, penalty):
-    return lasso_weights(gram, moment, counts, penalty)
-
-
-def _lasso(x, y, *, penalty):
-    gram, moment = prefix_moments(x, y)
-    counts = jnp.arange(len(x) + 1, dtype=x.dtype)
-    return _apply(lasso_weights(gram, moment, counts, penalty), x)[None]
-
-
 def _affine_sgd(x, y, *, learning_rate, penalty, power=0.0):
     """The intercept is one more weight, whose input is 1 and which is not penalized."""
     extended = jnp.concatenate([x, jnp.ones((len(x), 1), x.dtype)], axis=1)
@@ -174,16 +117,6 @@ def _affine_sgd(x, y, *, learning_rate, penalty, power=0.0):
         extended, y, learning_rate=learning_rate, penalty=penalties, power=power
     )
     return _apply(w, extended)[None]
-
-
-def _sgd(power: float) -> Callable[..., Predictions]:
-    def predict(x, y, *, learning_rate, penalty=0.0):
-        w = sgd_prefix_weights(
-            x, y, learning_rate=learning_rate, penalty=penalty, power=power
-        )
-        return _apply(w, x)[None]
-
-    return predict
 
 
 def _neighbors(x, y):
@@ -208,28 +141,12 @@ NEIGHBOR_CHOICES = tuple(
 )
 
 
-def _constant(value: Callable) -> Callable[..., Predictions]:
-    return lambda x, y: value(x, y)[None]
-
-
 def _running_mean(x, y):
-    counts = jnp.arange(1, len(y), dtype=y.dtype)
-    means = jnp.cumsum(y)[:-1] / counts
-    return jnp.concatenate([jnp.zeros(1, y.dtype), means])[None]
+    return _prefix_means(y[:, None])[None, :-1, 0]
 
 
-def _average(x, y):
-    _, moment = prefix_moments(x, y)
-    counts = jnp.arange(len(x) + 1, dtype=x.dtype)
-    return _apply(moment / jnp.maximum(counts, 1)[:, None], x)[None]
-
-
-def _optimal_gd(x, y, *, noise_to_prior):
-    """One step at the rate 1/(n + d + 1 + σ²/τ²) that is best for n examples."""
-    _, moment = prefix_moments(x, y)
-    counts = jnp.arange(len(x) + 1, dtype=x.dtype)
-    rate = 1 / (counts + x.shape[1] + 1 + noise_to_prior)
-    return _apply(rate[:, None] * moment, x)[None]
+def _kernel(x, y, *, bandwidth):
+    return kernel_prefix_predictions(x, y, bandwidth=bandwidth)[None]
 
 
 def _steps(steps: tuple[int, ...]) -> tuple[dict[str, Any], ...]:
@@ -237,6 +154,7 @@ def _steps(steps: tuple[int, ...]) -> tuple[dict[str, Any], ...]:
 
 
 PENALTY = Parameter("penalty", 1e-4, 1e2)
+SPARSE_PENALTY = Parameter("penalty", 1e-4, 1e1)
 RATE = Parameter("learning_rate", 1e-4, 1.0)
 SMALL_PENALTY = Parameter("penalty", 0.0, 1e1, "from zero")
 INTERCEPT = (("intercept", True),)
@@ -244,30 +162,26 @@ DECAY = (("power", 0.25),)
 
 # The simpler of two that fit equally well is the earlier one.
 FAMILIES: tuple[Family, ...] = (
-    Family("zero", _constant(lambda x, y: jnp.zeros_like(y))),
+    Family("zero", _linear(zero_prefix_weights)),
     Family("mean", _running_mean),
-    Family("average", _average),
+    Family("average", _linear(average_prefix_weights)),
     Family("ols", _linear(ols_prefix_weights)),
     Family("ols", _centered(_ols_from_moments), fixed=INTERCEPT),
     Family("ridge", _linear(ridge_prefix_weights), (PENALTY,)),
     Family("ridge", _centered(_ridge_from_moments), (PENALTY,), fixed=INTERCEPT),
-    Family("optimal_gd", _optimal_gd, (Parameter("noise_to_prior", 1e-2, 1e3),)),
-    Family("knn", _neighbors, choices=NEIGHBOR_CHOICES),
     Family(
-        "nadaraya_watson",
-        lambda x, y, bandwidth: kernel_prefix_predictions(x, y, bandwidth=bandwidth)[
-            None
-        ],
-        (Parameter("bandwidth", 0.05, 20.0),),
+        "optimal_gd",
+        _linear(optimal_gd_prefix_weights),
+        (Parameter("noise_to_prior", 1e-2, 1e3),),
     ),
-    Family("sgd", _sgd(0.0), (RATE,)),
-    Family("sgd", _sgd(0.0), (RATE, SMALL_PENALTY)),
+    Family("knn", _neighbors, choices=NEIGHBOR_CHOICES),
+    Family("nadaraya_watson", _kernel, (Parameter("bandwidth", 0.05, 20.0),)),
+    Family("sgd", _linear(sgd_prefix_weights), (RATE,)),
+    Family("sgd", _linear(sgd_prefix_weights), (RATE, SMALL_PENALTY)),
     Family("sgd", _affine_sgd, (RATE, SMALL_PENALTY), fixed=INTERCEPT),
     Family(
         "sgd",
-        lambda x, y, learning_rate, penalty: _affine_sgd(
-            x, y, learning_rate=learning_rate, penalty=penalty, power=0.25
-        ),
+        partial(_affine_sgd, **dict(DECAY)),
         (RATE, SMALL_PENALTY),
         fixed=INTERCEPT + DECAY,
     ),
@@ -276,17 +190,7 @@ FAMILIES: tuple[Family, ...] = (
         _linear(kaczmarz_prefix_weights),
         (Parameter("learning_rate", 1e-3, 1.99),),
     ),
-    Family(
-        "gd",
-        _iterative(
-            lambda x, y, num_steps, learning_rate: gd_iterates(
-                x, y, learning_rate=learning_rate, penalty=0.0, num_steps=num_steps
-            ),
-            STEPS,
-        ),
-        (RATE,),
-        _steps(STEPS),
-    ),
+    Family("gd", _iterative(gd_iterates, STEPS), (RATE,), _steps(STEPS)),
     Family(
         "gd",
         _iterative(gd_iterates, FEW_STEPS[1:]),
@@ -300,13 +204,8 @@ FAMILIES: tuple[Family, ...] = (
         (),
         _steps(FEW_STEPS),
     ),
-    Family("lasso", _lasso, (Parameter("penalty", 1e-4, 1e1),)),
-    Family(
-        "lasso",
-        _centered(_lasso_from_moments),
-        (Parameter("penalty", 1e-4, 1e1),),
-        fixed=INTERCEPT,
-    ),
+    Family("lasso", _linear(lasso_prefix_weights), (SPARSE_PENALTY,)),
+    Family("lasso", _centered(lasso_weights), (SPARSE_PENALTY,), fixed=INTERCEPT),
     Family(
         "rls",
         _linear(rls_prefix_weights),

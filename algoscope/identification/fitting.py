@@ -10,16 +10,18 @@ dataset counts for more because its numbers are large. ρ = 0 is the same functi
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from algoscope.identification.families import FAMILIES, Family
+from algoscope.evaluation import Inputs, Labels, run_in_batches
+from algoscope.identification.families import FAMILIES
+from algoscope.identification.family import Family
+from algoscope.sequences import append_query
 
 BLOCK = 48  # datasets in one compiled call
 GRID_SIZE = {0: 1, 1: 36, 2: 9}  # points per parameter, by the number of parameters
@@ -31,9 +33,6 @@ POLISHED = 6  # families that are polished even so
 FAR = 1e6  # what a residual that is no number, or larger, counts as
 DAMPINGS = (0.0, 1e-3, 0.1, 10.0, 1e3)
 
-Inputs = Float[np.ndarray, "datasets examples dim"]
-Labels = Float[np.ndarray, "datasets examples"]
-
 
 @dataclass(frozen=True)
 class Observations:
@@ -43,7 +42,7 @@ class Observations:
     y: Labels
     predictions: Labels  # NaN where there is none
 
-    @property
+    @cached_property
     def weights(self) -> Labels:
         """Return 1/cᵢ where there is something to compare, 0 elsewhere."""
         counted = np.isfinite(self.predictions)
@@ -72,12 +71,15 @@ class Observations:
 
     def take(self, index: slice | np.ndarray) -> "Observations":
         """Return some of the datasets."""
-        return Observations(*(array[index] for array in vars(self).values()))
+        return Observations(self.x[index], self.y[index], self.predictions[index])
 
     def join(self, other: "Observations") -> "Observations":
         """Return both together."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Observations(*(np.concatenate(pair) for pair in pairs))
+        return Observations(
+            np.concatenate([self.x, other.x]),
+            np.concatenate([self.y, other.y]),
+            np.concatenate([self.predictions, other.predictions]),
+        )
 
 
 @partial(jax.jit, static_argnames="family")
@@ -86,9 +88,9 @@ def _predict(
     point: Float[Array, " parameters"],
     x: Float[Array, "datasets examples dim"],
     y: Float[Array, "datasets examples"],
-) -> Float[Array, "choices datasets examples"]:
+) -> Float[Array, "datasets choices examples"]:
     values = {p.name: p.value(point[i]) for i, p in enumerate(family.parameters)}
-    return jnp.moveaxis(jax.vmap(partial(family.predict, **values))(x, y), 1, 0)
+    return jax.vmap(partial(family.predict, **values))(x, y)
 
 
 def predict_family(
@@ -98,14 +100,9 @@ def predict_family(
 
     Datasets go through in blocks of one size, so that each family compiles once.
     """
-    parts = []
     with jax.enable_x64(True):
-        for start in range(0, len(x), BLOCK):
-            rows = np.arange(start, min(start + BLOCK, len(x)))
-            filled = np.resize(rows, BLOCK)
-            part = np.asarray(_predict(family, point, x[filled], y[filled]))
-            parts.append(part[:, : len(rows)])
-    return np.concatenate(parts, axis=1)
+        predictions = run_in_batches(partial(_predict, family, point), x, y, BLOCK)
+    return np.moveaxis(predictions, 1, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +146,7 @@ class Hypothesis:
         /,
     ) -> Float[Array, ""]:
         """Return the prediction for a query, so that a hypothesis is a predictor."""
-        x = jnp.concatenate([x, query[None]])
-        y = jnp.concatenate([y, jnp.zeros(1, y.dtype)])
-        return self.predict_prefixes(x, y)[-1]
+        return self.predict_prefixes(*append_query(x, y, query))[-1]
 
     def predict_prefixes(
         self, x: Float[Array, "examples dim"], y: Float[Array, " examples"], /

@@ -13,21 +13,17 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from algoscope.comparison import provenance
+from algoscope.curves import regime_spans
 from algoscope.evaluation import predict_exactly
 from algoscope.identification.evidence import gather
 from algoscope.identification.fitting import Hypothesis, Observations, fit, refine
-from algoscope.identification.result import (
-    Candidate,
-    Identification,
-    Regime,
-    regime_spans,
-)
+from algoscope.identification.result import Candidate, Identification, Regime
 from algoscope.identification.suites import SUITES, Probes, draw_probes
 from algoscope.learner import InContextLearner
-from algoscope.metrics import bootstrap_interval
+from algoscope.metrics import bootstrap_interval, squared_prediction_difference
 from algoscope.predictors import BlackBox, Predictor
 from algoscope.tasks import Task
 from algoscope.validation import require_at_least, require_choice
@@ -63,7 +59,7 @@ def identify(
 
     `domain` is where it is held to the answer: on its `task`, the default for an
     `InContextLearner`, or `everywhere`, on data of other kinds too, for all others.
-    Without `with_evidence` only the distances are measured, in about half the time.
+    Without `with_evidence` only the distances are measured, which is faster.
     `num_datasets` is by default 96 for a black box and 192 for what JAX runs.
     """
     require_at_least("num_examples", num_examples, 2)
@@ -111,7 +107,8 @@ def identify(
     folds = _refit(winner, training)
     spans = regime_spans(task.dim, num_examples)
     candidates = [
-        _candidate(h, predictions[h], observed, spans, task.dim, seed) for h in ranked
+        _candidate(h, predictions[h], per_dataset[h], observed, spans, seed)
+        for h in ranked
     ]
     threshold = THRESHOLD[domain]
     regimes = [
@@ -139,8 +136,12 @@ def identify(
     )
 
 
-def _num_kept(num_datasets: int) -> int:
-    return max(round(KEPT * num_datasets), 1)
+def _best_fitted(
+    per_dataset: Float[np.ndarray, "*rest datasets"],
+) -> Int[np.ndarray, "*rest kept"]:
+    """Return the places of the datasets that fit best, the best first."""
+    num_kept = max(round(KEPT * per_dataset.shape[-1]), 1)
+    return np.argsort(per_dataset, axis=-1, kind="stable")[..., :num_kept]
 
 
 def typical(
@@ -151,7 +152,7 @@ def typical(
     A solver that did not converge on a few of them, or ties that it breaks another
     way, do not make another algorithm.
     """
-    nearest = np.sort(per_dataset, axis=-1)[..., : _num_kept(per_dataset.shape[-1])]
+    nearest = np.take_along_axis(per_dataset, _best_fitted(per_dataset), axis=-1)
     return np.asarray(nearest.mean(axis=-1))
 
 
@@ -165,8 +166,7 @@ def _refine_typical(hypothesis: Hypothesis, observed: Observations) -> Hypothesi
     if not hypothesis.family.parameters:
         return hypothesis
     distances = observed.distances(hypothesis.predict(observed.x, observed.y))
-    kept = np.argsort(distances, kind="stable")[: _num_kept(len(distances))]
-    return refine(hypothesis, observed.take(kept))[1]
+    return refine(hypothesis, observed.take(_best_fitted(distances)))[1]
 
 
 def _contested(nearest: list[Hypothesis], pool: Probes) -> Probes:
@@ -182,8 +182,8 @@ def _contested(nearest: list[Hypothesis], pool: Probes) -> Probes:
         for i, a in enumerate(predictions)
         for b in predictions[:i]
     ]
-    typical = [np.median(pair) + 1e-300 for pair in pairs]
-    relative = np.array([p / t for p, t in zip(pairs, typical, strict=True)])
+    usual = [np.median(pair) + 1e-300 for pair in pairs]
+    relative = np.array([p / u for p, u in zip(pairs, usual, strict=True)])
     score = np.where(np.isfinite(relative), relative, 0.0).min(axis=0)
     return pool.take(np.argsort(-score, kind="stable")[: len(pool.x) // POOL])
 
@@ -217,15 +217,15 @@ def _refit(
 def _candidate(
     hypothesis: Hypothesis,
     predictions: Float[np.ndarray, "datasets examples"],
+    per_dataset: Float[np.ndarray, " datasets"],
     observed: Observations,
     spans: list[tuple[str, int, int]],
-    dim: int,
     seed: int,
 ) -> Candidate:
-    per_dataset = observed.distances(predictions)
     squares = observed.residuals(predictions) ** 2
-    differences = (predictions - observed.predictions) ** 2 / dim
-    kept = np.argsort(per_dataset, kind="stable")[: _num_kept(len(per_dataset))]
+    dim = observed.x.shape[2]
+    spd_of_each = squared_prediction_difference(predictions, observed.predictions, dim)
+    kept = _best_fitted(per_dataset)
     low, high = bootstrap_interval(per_dataset[kept, None], seed=seed)
     by_regime, spd = {}, {}
     for name, start, stop in spans:
@@ -233,7 +233,7 @@ def _candidate(
         counted = observed.weights[kept, part] > 0
         by_regime[name] = float(squares[kept, part].sum() / max(counted.sum(), 1))
         spd[name] = (
-            float(np.median(differences[kept, part][counted]))
+            float(np.median(spd_of_each[kept, part][counted]))
             if counted.any()
             else float("nan")
         )

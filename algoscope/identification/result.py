@@ -9,21 +9,6 @@ from algoscope.checkpoints import DamagedFileError, read_json, write_json
 FORMAT = "algoscope identification"
 
 
-def regime_spans(dim: int, num_examples: int) -> list[tuple[str, int, int]]:
-    """Return the regimes: name, first and last number of examples.
-
-    Example:
-        >>> regime_spans(8, 20)
-        [('under-determined', 1, 7), ('determined', 8, 8), ('over-determined', 9, 20)]
-    """
-    spans = [
-        ("under-determined", 1, min(dim - 1, num_examples)),
-        ("determined", dim, dim),
-        ("over-determined", dim + 1, num_examples),
-    ]
-    return [(name, a, b) for name, a, b in spans if a <= b <= num_examples]
-
-
 @dataclass(frozen=True)
 class Candidate:
     """One hypothesis, fitted, and how far it is from what was observed."""
