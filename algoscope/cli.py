@@ -18,13 +18,16 @@ from typing import Any, cast
 import tyro
 
 from algoscope.configuration import PRESETS, TrainingConfig, preset
+from algoscope.constructing import run_build, run_trace
 from algoscope.measuring import (
+    allow_precision,
     complain,
     report_comparison,
     run_compare,
     run_identify,
 )
 from algoscope.options import (
+    Build,
     Command,
     Compare,
     Demo,
@@ -32,6 +35,7 @@ from algoscope.options import (
     Identify,
     Models,
     Presets,
+    Trace,
     Train,
 )
 from algoscope.validation import (
@@ -127,6 +131,8 @@ def run_evaluate(command: Evaluate) -> None:
     """Compare a model with the references and print, save or draw the result."""
     require_at_least("num_datasets", command.num_datasets, 1)
     require_at_least("seed", command.seed, 0)
+    if command.num_examples is not None:
+        require_at_least("num_examples", command.num_examples, 1)
     from algoscope.checkpoints import read_json
     from algoscope.comparison import compare
     from algoscope.learner import InContextLearner
@@ -135,6 +141,7 @@ def run_evaluate(command: Evaluate) -> None:
     from algoscope.tasks import LinearRegression
 
     learner = InContextLearner.from_pretrained(command.model)
+    allow_precision(learner)
     trained = read_json(locate(command.model) / CONFIG).get("training", {})
 
     def choice(name: str, default: float) -> float:
@@ -213,6 +220,8 @@ RUNNERS: dict[type, Any] = {
     Evaluate: run_evaluate,
     Compare: run_compare,
     Identify: run_identify,
+    Build: run_build,
+    Trace: run_trace,
     Models: run_models,
     Presets: run_presets,
     Demo: run_demo,

@@ -20,6 +20,7 @@ from algoscope.predictors import (
     Predictor,
     PredictorFailedError,
     Question,
+    RangeAware,
 )
 from algoscope.tasks import Dataset, Task
 from algoscope.validation import InvalidValueError, require_at_least
@@ -102,6 +103,11 @@ def predict_all(predictor: Predictor | BlackBox, x: Inputs, y: Labels) -> Labels
         answers = _collect(predictor, questions, np.full((asked, 1), np.nan))
         missing = np.full((total, 1), np.nan)
         return np.concatenate([missing, answers.reshape(total, -1)], axis=1)
+    if isinstance(predictor, RangeAware):
+        for start in range(0, total, BATCH):
+            predictor.warn_outside_range(
+                x[start : start + BATCH], y[start : start + BATCH]
+            )
     return run_in_batches(_compiled(predictor), x, y)
 
 

@@ -1,12 +1,15 @@
 """A transformer as a predictor (paper §2.2): learning happens in the forward pass."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from algoscope.operands import OperandRange
 from algoscope.pretrained import load_transformer, locate, save_transformer
 from algoscope.sequences import QUERIES, append_query, encode_context
 from algoscope.transformer import Transformer
@@ -29,6 +32,7 @@ class InContextLearner(eqx.Module):
 
     transformer: Transformer
     name: str = eqx.field(static=True, default="ICL")
+    operands: OperandRange | None = eqx.field(static=True, default=None)
 
     @property
     def dim(self) -> int:
@@ -52,7 +56,9 @@ class InContextLearner(eqx.Module):
         require_query(query, self.dim)
         self._refuse_unfit(x, y, num_before_query=x.shape[0])
         _refuse_not_finite("query", query)
-        return self._predict(*append_query(x, y, query))[-1]
+        x, y = append_query(x, y, query)
+        self.warn_outside_range(x[None], y[None])
+        return self._predict(x, y)[-1]
 
     def predict_prefixes(
         self, x: Float[Array, "examples dim"], y: Float[Array, " examples"], /
@@ -60,7 +66,21 @@ class InContextLearner(eqx.Module):
         """Return the prediction at each xᵢ from the examples before it, in one pass."""
         x, y = jnp.asarray(x), jnp.asarray(y)
         self._refuse_unfit(x, y, num_before_query=max(x.shape[0] - 1, 0))
+        self.warn_outside_range(x[None], y[None])
         return self._predict(x, y)
+
+    def warn_outside_range(
+        self,
+        x: Float[Array | np.ndarray, "datasets examples dim"],
+        y: Float[Array | np.ndarray, "datasets examples"],
+    ) -> None:
+        """Warn if products of a transformer written by hand see too large operands.
+
+        Nothing is known of numbers that are being traced: inside `jax.jit`, ask first.
+        """
+        if self.operands is not None and not isinstance(x, Tracer):
+            tokens = encode_context(jnp.asarray(x), jnp.asarray(y))
+            self.operands.warn(self.transformer, tokens, self.name)
 
     def _predict(
         self, x: Float[Array, "examples dim"], y: Float[Array, " examples"]
@@ -85,12 +105,13 @@ class InContextLearner(eqx.Module):
         """Write the learner to a directory, with a model card and facts `about` it."""
         if card is None:
             card = f"# {self.name}\n\nAn in-context learner for d = {self.dim}.\n"
+        known = {} if self.operands is None else {"operands": asdict(self.operands)}
         save_transformer(
             Path(directory),
             self.transformer,
             name=self.name,
             card=card,
-            about=about or {},
+            about={**known, **(about or {})},
         )
 
     @classmethod
@@ -98,7 +119,8 @@ class InContextLearner(eqx.Module):
         """Return a shipped model by name, or the one saved in a directory."""
         directory = locate(name)
         transformer, config = load_transformer(directory)
-        return cls(transformer, str(config.get("name", directory.name)))
+        operands = OperandRange.from_config(config.get("operands"), directory)
+        return cls(transformer, str(config.get("name", directory.name)), operands)
 
 
 def _refuse_not_finite(name: str, values: Array) -> None:

@@ -32,6 +32,14 @@ def _stopping_cleanly() -> Iterator[None]:
             sys.exit(1)
 
 
+def allow_precision(learner: Any) -> None:
+    """Switch JAX to float64 for weights that were written in it."""
+    import jax
+
+    if learner.transformer.block.precision == "float64":
+        jax.config.update("jax_enable_x64", True)
+
+
 def complain(text: object) -> None:
     """Say in one line, beside the results, what went wrong."""
     print(f"algoscope: {text}", file=sys.stderr, flush=True)
@@ -41,6 +49,9 @@ def _target(command: Compare | Identify) -> tuple[Any, Any, int]:
     """Return the predictor, the task it is measured on, and the most examples."""
     require_positive("timeout", command.timeout)
     require_at_least("seed", command.seed, 0)
+    for name in ("dim", "num_examples"):
+        if (value := getattr(command, name)) is not None:
+            require_at_least(name, value, 1)
     from algoscope.adapters import load_target
     from algoscope.learner import InContextLearner
     from algoscope.tasks import LinearRegression
@@ -49,6 +60,7 @@ def _target(command: Compare | Identify) -> tuple[Any, Any, int]:
     predictor = load_target(command.target, timeout=command.timeout)
     dim, examples = DEFAULT_DIM, DEFAULT_EXAMPLES
     if isinstance(predictor, InContextLearner):
+        allow_precision(predictor)
         dim = predictor.dim
         examples = predictor.max_examples
         if isinstance(command, Identify):

@@ -197,6 +197,100 @@ class Identify:
 
 
 @dataclass(frozen=True)
+class Build:
+    """Write a transformer by hand that runs a learning algorithm."""
+
+    algorithm: Annotated[
+        tyro.conf.Positional[str],
+        tyro.conf.arg(metavar="ALGORITHM", help="Its name; --list shows all of them."),
+    ] = ""
+    dim: int = 4
+    """d, the number of coordinates of x."""
+    examples: int = 20
+    """n, the most examples before a query."""
+    learning_rate: float | None = None
+    """α, the step size."""
+    penalty: float | None = None
+    """λ, the weight of ‖w‖²."""
+    steps: int | None = None
+    """K, the steps of a batch method."""
+    momentum: float | None = None
+    """β of the heavy ball."""
+    forgetting: float | None = None
+    """β of recursive least squares: what an example is worth one example later."""
+    low: float | None = None
+    """The smallest eigenvalue of XᵀX/n that Chebyshev's method is made for."""
+    high: float | None = None
+    """The largest of them."""
+    bandwidth: float | None = None
+    """h, the width of a kernel."""
+    dtype: Literal["float64", "float32"] = "float64"
+    """The precision of the weights."""
+    activation: Literal["gelu", "gelu_tanh", "silu"] = "gelu"
+    """σ of the feed-forward part."""
+    layer_norm_epsilon: float = 0.0
+    """ε of LayerNorm."""
+    pre_norm: bool = False
+    """Use the modern block, for algorithms that do not divide."""
+    out: Path | None = None
+    """The directory to write the learner to. By default only the listing is shown."""
+    list: bool = False
+    """List the algorithms and stop."""
+    json: bool = False
+    """Print the result as JSON."""
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The parameters of the algorithm that were given."""
+        given = {name: getattr(self, name) for name in ALGORITHM_PARAMETERS}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+ALGORITHM_PARAMETERS = (
+    "learning_rate",
+    "penalty",
+    "steps",
+    "momentum",
+    "forgetting",
+    "low",
+    "high",
+    "bandwidth",
+)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Show step by step what a transformer that was written by hand computes."""
+
+    target: Annotated[
+        tyro.conf.Positional[str],
+        tyro.conf.arg(
+            metavar="TARGET",
+            help="A directory that `algoscope build` wrote, or one of the paper's "
+            "chains: theorem_1, theorem_2, sgd_chain, ridge_chain.",
+        ),
+    ]
+    examples: int | None = None
+    """How many examples to show. By default three, or all that there is room for."""
+    dim: int = 2
+    """d of a chain."""
+    learning_rate: float = 0.05
+    """α of a chain."""
+    penalty: float = 0.1
+    """λ of a chain."""
+    paper: bool = False
+    """Run a chain with the paper's own approximations."""
+    show: Literal["computed", "exact", "difference"] = "computed"
+    """What is shown of every register; --json holds all three."""
+    layer: int | None = None
+    """Show this layer only, counted from 1."""
+    seed: int = 0
+    """Seed of the dataset that is shown."""
+    json: bool = False
+    """Print the matrices as JSON."""
+
+
+@dataclass(frozen=True)
 class Models:
     """List the models that come with algoscope."""
 
@@ -227,6 +321,8 @@ Command = (
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Compare, tyro.conf.subcommand("compare")]
     | Annotated[Identify, tyro.conf.subcommand("identify")]
+    | Annotated[Build, tyro.conf.subcommand("build")]
+    | Annotated[Trace, tyro.conf.subcommand("trace")]
     | Annotated[Models, tyro.conf.subcommand("models")]
     | Annotated[Presets, tyro.conf.subcommand("presets")]
     | Annotated[Demo, tyro.conf.subcommand("demo")]

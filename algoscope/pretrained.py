@@ -7,6 +7,7 @@ trained, with which versions). Loading reads arrays and JSON and executes nothin
 from dataclasses import asdict
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 
 from algoscope.checkpoints import (
@@ -67,11 +68,12 @@ def load_transformer(directory: Path) -> tuple[Transformer, dict]:
     arrays, _ = load_arrays(directory / WEIGHTS)
     try:
         block = Block(**config["block"])
-        layers = {
-            field: jnp.asarray(arrays.pop(f"layers.{field}"))
-            for field in TransformerLayer.__dataclass_fields__
-        }
-        rest = {field: jnp.asarray(array) for field, array in arrays.items()}
+        with jax.enable_x64(True):  # float64 stays what it is
+            layers = {
+                field: jnp.asarray(arrays.pop(f"layers.{field}"))
+                for field in TransformerLayer.__dataclass_fields__
+            }
+            rest = {field: jnp.asarray(array) for field, array in arrays.items()}
         return (
             Transformer(layers=TransformerLayer(**layers), block=block, **rest),
             config,

@@ -19,9 +19,10 @@ units of one head, `inner` units of the feed-forward part, `stack` the layers.
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import get_args
+from typing import Literal, get_args
 
 import equinox as eqx
 import jax
@@ -63,6 +64,8 @@ UNROLLED_LAYERS = 16
 
 EVERYWHERE = slice(None)  # all tokens
 
+Precision = Literal["any", "float32", "float64"]
+
 
 @dataclass(frozen=True)
 class Block:
@@ -73,9 +76,11 @@ class Block:
     layer_norm_epsilon: float = 1e-5  # added to the variance; the paper has none
     attention_scale: float = 1.0  # multiplies the scores; commonly 1/√key
     imaginary_timestep: bool = False  # a zero logit before each softmax: app. C.4.1
+    precision: Precision = "any"  # what weights that were written by hand need
 
     def __post_init__(self):
         require_choice("activation", self.activation, get_args(Activation))
+        require_choice("precision", self.precision, get_args(Precision))
         require_not_negative("layer_norm_epsilon", self.layer_norm_epsilon)
         require_positive("attention_scale", self.attention_scale)
         # A NumPy number would widen what it multiplies; a Python number does not.
@@ -253,16 +258,18 @@ class Transformer(eqx.Module):
 
         With `attention`, the attention weights of every head are kept too.
         """
-        h = self._embed(tokens)
         batch = tokens.shape[:-2]
-        last, (later, alpha) = self._run_layers(h, self.layers)
+        with self._precisely():
+            h = self._embed(tokens)
+            last, (later, alpha) = self._run_layers(h, self.layers)
+            output = self._read_out(last)
         hidden = jnp.concatenate([h[None], later])
 
         def unfold(kept: Array) -> Array:
             return jnp.moveaxis(kept, 0, 1).reshape(*batch, len(kept), *kept.shape[2:])
 
         return ForwardPass(
-            self._read_out(last).reshape(*batch, h.shape[1]),
+            output.reshape(*batch, h.shape[1]),
             unfold(hidden),
             unfold(alpha) if attention else None,
         )
@@ -275,12 +282,32 @@ class Transformer(eqx.Module):
         The last layer then does no work for the others, of which a sequence that
         alternates inputs and labels has as many as it has labels.
         """
-        h = self._embed(tokens)
         before = jax.tree.map(lambda leaf: leaf[:-1], self.layers)
         final = jax.tree.map(lambda leaf: leaf[-1], self.layers)
-        h, _ = self._run_layers(h, before)
-        h, _ = final(h, self.block, at)
-        return self._read_out(h).reshape(*tokens.shape[:-2], h.shape[1])
+        with self._precisely():
+            h = self._embed(tokens)
+            h, _ = self._run_layers(h, before)
+            h, _ = final(h, self.block, at)
+            output = self._read_out(h)
+        return output.reshape(*tokens.shape[:-2], h.shape[1])
+
+    def _precisely(self) -> AbstractContextManager:
+        """Return a context in which products keep all digits, if the weights need it.
+
+        Accelerators multiply with fewer by default; weights written by hand rely on
+        large numbers that cancel, and would give nonsense.
+        """
+        needed = self.block.precision
+        if needed == "any":
+            return nullcontext()
+        held = jax.dtypes.canonicalize_dtype(self.w_e.dtype)
+        if held != needed:
+            remedy = "Build the transformer for the precision it is to run in."
+            if needed == "float64" and held == "float32":
+                remedy = "Call jax.config.update('jax_enable_x64', True) first."
+            rule = f"be {needed}, for which the weights were written"
+            raise InvalidValueError("dtype", rule, held.name, remedy)
+        return jax.default_matmul_precision("highest")
 
     def _embed(
         self, tokens: Float[Array, "*batch time token"]

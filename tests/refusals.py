@@ -14,10 +14,26 @@ def refuses(kind: type[Exception], message: str) -> Iterator[None]:
 
     The checks of annotations are on in tests only; a user meets the package's own.
     """
+    with _only_own_checks(), pytest.raises(kind, match=rf"\A{re.escape(message)}\Z"):
+        yield
+
+
+@contextmanager
+def refused(name: str, text: str) -> Iterator[None]:
+    """Pass if a value is refused inside, with `name` and a message that goes on so.
+
+    For messages that end with numbers that need not be exactly the same everywhere.
+    """
+    start = re.escape(f"`{name}") + r"\w*` must " + re.escape(text)
+    with _only_own_checks(), pytest.raises(ValueError, match=start):
+        yield
+
+
+@contextmanager
+def _only_own_checks() -> Iterator[None]:
     checks_are_off = config.jaxtyping_disable
     config.update("jaxtyping_disable", True)
     try:
-        with pytest.raises(kind, match=rf"\A{re.escape(message)}\Z"):
-            yield
+        yield
     finally:
         config.update("jaxtyping_disable", checks_are_off)

@@ -20,14 +20,14 @@ LAYERS = [
         "predictors",
         "sequences",
     },
-    {"curves", "evaluation", "optimizers", "pretrained"},
+    {"curves", "evaluation", "operands", "optimizers", "pretrained"},
     {"learner", "measurements", "results", "training"},
-    {"adapters", "comparison", "estimator"},
+    {"adapters", "comparison", "construction", "estimator"},
     {"cards", "figures", "identification", "verdict"},
     {"runs"},
     {"__init__"},
     {"console", "options"},
-    {"demo", "measuring"},
+    {"constructing", "demo", "measuring"},
     {"cli"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}

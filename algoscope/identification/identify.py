@@ -177,13 +177,14 @@ def _contested(nearest: list[Hypothesis], pool: Probes) -> Probes:
     """
     predictions = np.stack([h.predict(pool.x, pool.y) for h in nearest])[:, :, 1:]
     scale = np.mean(pool.y**2, axis=1) + 1e-300
-    pairs = [
-        np.mean((a - b) ** 2, axis=1) / scale
-        for i, a in enumerate(predictions)
-        for b in predictions[:i]
-    ]
-    usual = [np.median(pair) + 1e-300 for pair in pairs]
-    relative = np.array([p / u for p, u in zip(pairs, usual, strict=True)])
+    with np.errstate(over="ignore", invalid="ignore"):  # one of them may diverge
+        pairs = [
+            np.mean((a - b) ** 2, axis=1) / scale
+            for i, a in enumerate(predictions)
+            for b in predictions[:i]
+        ]
+        usual = [np.median(pair) + 1e-300 for pair in pairs]
+        relative = np.array([p / u for p, u in zip(pairs, usual, strict=True)])
     score = np.where(np.isfinite(relative), relative, 0.0).min(axis=0)
     return pool.take(np.argsort(-score, kind="stable")[: len(pool.x) // POOL])
 

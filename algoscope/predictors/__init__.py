@@ -16,6 +16,7 @@ from algoscope.predictors.interface import (
     PredictorFailedError as PredictorFailedError,
 )
 from algoscope.predictors.interface import Question as Question
+from algoscope.predictors.interface import RangeAware as RangeAware
 from algoscope.predictors.kernel import nadaraya_watson as nadaraya_watson
 from algoscope.predictors.lasso import lasso as lasso
 from algoscope.predictors.least_squares import ols as ols

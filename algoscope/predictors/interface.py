@@ -37,6 +37,19 @@ class Predictor(Protocol):
     ) -> Float[Array, " examples"]: ...
 
 
+@runtime_checkable
+class RangeAware(Protocol):
+    """A predictor that is right only within a range, and says when it is outside."""
+
+    def warn_outside_range(
+        self,
+        x: Float[Array | np.ndarray, "datasets examples dim"],
+        y: Float[Array | np.ndarray, "datasets examples"],
+    ) -> None:
+        """Warn if the predictor was not made for data like these."""
+        ...
+
+
 class Question(NamedTuple):
     """What a black box is asked: predictions for some queries from some examples."""
 

@@ -1,0 +1,76 @@
+"""What a shipped algorithm is: parameters, a program, its size, its textbook twin."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from algoscope.construction.calibration import example_tokens
+from algoscope.construction.numerics import DType
+from algoscope.construction.program import Program
+from algoscope.construction.values import Value
+from algoscope.predictors import Predictor
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A learning algorithm that can be compiled for any dimension and length."""
+
+    name: ClassVar[str]
+
+    def program(self, dim: int, num_examples: int) -> Program:
+        """Return the program that predicts at every x̃."""
+        raise NotImplementedError
+
+    def num_layers(self, dim: int, num_examples: int) -> int:
+        """Return the depth that it compiles to."""
+        raise NotImplementedError
+
+    def hidden_size(self, dim: int, num_examples: int) -> int:
+        """Return the width that it compiles to in float64, everything included.
+
+        In float32, sequences of more than 128 tokens need the one-hot position code:
+        a unit per token where otherwise there are three.
+        """
+        raise NotImplementedError
+
+    @property
+    def reference(self) -> Predictor | None:
+        """The predictor of the panel that it equals, if there is one."""
+        return None
+
+    def suited(self, dtype: DType) -> "Algorithm":
+        """Return the algorithm with constants that suit a precision."""
+        return self
+
+    def examples(
+        self, dim: int, num_examples: int
+    ) -> Float[np.ndarray, "datasets time token"]:
+        """Return datasets to calibrate it on."""
+        return example_tokens(dim, num_examples)
+
+
+def zeros(size: int) -> Value:
+    """Return 0: what weights start from."""
+    return Value.constantly(np.zeros(size))
+
+
+def symmetric(size: int) -> Float[np.ndarray, "entries triangle"]:
+    """Return the matrix that writes out a symmetric matrix, by rows, from its triangle.
+
+    Example:
+        >>> symmetric(2).tolist()
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    above = np.triu_indices(size)
+    place = np.zeros((size, size), int)
+    place[above] = np.arange(len(above[0]))
+    place.T[above] = place[above]
+    return np.eye(len(above[0]))[place.ravel()]
+
+
+def upper(size: int) -> Float[np.ndarray, "triangle entries"]:
+    """Return the matrix that takes the triangle, by rows, from a matrix."""
+    rows, columns = np.triu_indices(size)
+    return np.eye(size * size)[rows * size + columns]

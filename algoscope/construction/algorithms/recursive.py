@@ -1,0 +1,216 @@
+"""Second-order learners that take in one example after the other (Theorem 2).
+
+All of them keep a symmetric matrix in the triangle of its entries, so its update takes
+half the products.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from algoscope import predictors
+from algoscope.construction.algorithms.algorithm import (
+    Algorithm,
+    symmetric,
+    upper,
+    zeros,
+)
+from algoscope.construction.program import Program
+from algoscope.construction.timesteps import PREVIOUS
+from algoscope.construction.values import Value, join
+from algoscope.validation import InvalidValueError, require_positive
+
+
+@dataclass(frozen=True)
+class RLS(Algorithm):
+    """Recursive least squares that forgets: what came before counts β times as much.
+
+    u = Px,  g = u / (βλ + xᵀu),  w ← w + g (y − wᵀx),  P ← (P − guᵀ) / β,  P₀ = I
+
+    P is λA⁻¹ of the paper, so that its entries stay below 1.
+    """
+
+    penalty: float = 0.1
+    forgetting: float = 0.95
+    name: ClassVar[str] = "rls"
+
+    def __post_init__(self):
+        require_positive("penalty", self.penalty)
+        require_positive("forgetting", self.forgetting)
+        if self.forgetting > 1:
+            raise InvalidValueError("forgetting", "be at most 1", self.forgetting)
+
+    @property
+    def reference(self):
+        """The panel's RLS."""
+        return predictors.rls(self.forgetting, self.penalty)
+
+    def program(self, dim: int, num_examples: int) -> Program:
+        """Return the recursion, four layers per example: u and wᵀx; xᵀu; g; P and w."""
+        program = Program(dim, num_examples)
+        d, keep = dim, 1 / self.forgetting
+        w, matrix = zeros(d), Value.constantly(np.eye(d)[np.triu_indices(d)])
+        sums = np.kron(np.eye(d + 1), np.ones((1, d)))
+        for k in range(num_examples):
+            x, y = program.example(k)
+            both = program.multiply(
+                join([symmetric(d) @ matrix, w]),
+                x.repeat(d + 1),
+                sums,
+                name=f"u{k + 1}, w·x{k + 1}",
+            )
+            u, error = both[:d], y - both[d:]
+            scale = program.dot(x, u, f"x·u{k + 1}") + self.forgetting * self.penalty
+            gain = program.divide(u, scale, f"g{k + 1}")
+            p, q = upper(d) @ gain.stretch(d), upper(d) @ u.repeat(d)
+            mix = -keep * np.eye(p.size)
+            if k + 1 < num_examples:
+                if keep != 1:
+                    # A column that does not see the example has nothing to forget.
+                    p, q = join([p, matrix]), join([q, program.seen(k).repeat(p.size)])
+                    mix = np.hstack([mix, (keep - 1) * np.eye(len(mix))])
+                matrix = program.multiply(p, q, mix, into=matrix, name=f"P{k + 1}")
+            w = program.multiply(gain, error.repeat(d), into=w, name=f"w{k + 1}")
+        program.predict(program.dot(w, program.x, "prediction"))
+        return program
+
+    def num_layers(self, dim: int, num_examples: int) -> int:
+        """Return 4n."""
+        return 4 * num_examples
+
+    def hidden_size(self, dim: int, num_examples: int) -> int:
+        """Return d(d + 1)/2 + 4d + 9, and one more for `seen` if it forgets.
+
+        Token, code, pads and reference are d + 7; then P, w, u, wᵀx, x or g, and xᵀu
+        or y. Nothing reads P after the last example: two need one row less, and one
+        needs no P at all, 3d + 8.
+        """
+        if num_examples == 1:
+            return 3 * dim + 8
+        triangle = dim * (dim + 1) // 2
+        return triangle + 4 * dim + 8 + (num_examples > 2) + (self.forgetting < 1)
+
+
+@dataclass(frozen=True)
+class Ridge(RLS):
+    """Ridge regression by the Sherman-Morrison formula, in the form of a gain.
+
+    Nothing is forgotten: w is (XᵀX + λI)⁻¹XᵀY after every example.
+    """
+
+    forgetting: ClassVar[float] = 1.0  # pyright: ignore[reportIncompatibleVariableOverride]
+    name: ClassVar[str] = "ridge"
+
+    @property
+    def reference(self):
+        """The panel's ridge regression."""
+        return predictors.ridge(self.penalty)
+
+
+@dataclass(frozen=True)
+class OneExampleRidge(Algorithm):
+    """Ridge regression on one example, w = xy / (λ + ‖x‖²), in two layers.
+
+    LayerNorm of (√λ, x) is the Sherman-Morrison denominator: O(d) rows, not O(d²).
+    """
+
+    penalty: float = 0.1
+    name: ClassVar[str] = "ridge_one"
+
+    def __post_init__(self):
+        require_positive("penalty", self.penalty)
+
+    @property
+    def reference(self):
+        """The panel's ridge regression."""
+        return predictors.ridge(self.penalty)
+
+    def program(self, dim: int, num_examples: int) -> Program:
+        """Return Theorem 2 in two layers."""
+        if num_examples != 1:
+            remedy = "For more examples use ridge."
+            raise InvalidValueError("num_examples", "be 1", num_examples, remedy)
+        program = Program(dim, num_examples)
+        x = program.read(program.x, PREVIOUS, "x1")
+        norm = join([Value.constantly(np.sqrt(self.penalty)), x])
+        w = program.multiply(x, program.y.repeat(dim), norm=norm, name="w1")
+        learned = program.read(w, PREVIOUS, "w")
+        program.predict(program.dot(learned, program.x, "prediction"))
+        return program
+
+    def num_layers(self, dim: int, num_examples: int) -> int:
+        """Return 2."""
+        return 2
+
+    def hidden_size(self, dim: int, num_examples: int) -> int:
+        """Return 5d + 7.
+
+        Token, code and reference are d + 5, pads 2d + 2 for the norm's d + 1
+        components; then x and w.
+        """
+        return 5 * dim + 7
+
+
+@dataclass(frozen=True)
+class MinimumNorm(Algorithm):
+    """Least squares of minimum norm by Greville's recursion, for n ≤ d."""
+
+    name: ClassVar[str] = "ols"
+
+    @property
+    def reference(self):
+        """The panel's OLS."""
+        return predictors.ols
+
+    def program(self, dim: int, num_examples: int) -> Program:
+        """Return u = Qx, w ← w + u (y − wᵀx)/‖u‖², Q ← Q − uuᵀ/‖u‖²: 2n layers.
+
+        Q projects on the directions not seen yet. Once all are seen u is zero but for
+        rounding, and there is nothing left to divide by.
+        """
+        if num_examples > dim:
+            remedy = "For more examples use ridge with a small penalty."
+            rule = f"be at most `dim`, which is {dim}"
+            raise InvalidValueError("num_examples", rule, num_examples, remedy)
+        program = Program(dim, num_examples)
+        d = dim
+        w, unseen = zeros(d), Value.constantly(np.eye(d)[np.triu_indices(d)])
+        for k in range(num_examples):
+            x, y = program.example(k)
+            whole = symmetric(d) @ unseen
+            sums = np.kron(np.eye(d + 1), np.ones((1, d)))
+            both = program.multiply(
+                join([whole, w]), x.repeat(d + 1), sums, name=f"u{k + 1}, w·x{k + 1}"
+            )
+            u, error = both[:d], y - both[d:]
+            # Where the example is not seen, u is zero: divide by one instead.
+            norm = join([u, 1 - program.seen(k)])
+            w = program.multiply(
+                u, error.repeat(d), into=w, norm=norm, name=f"w{k + 1}"
+            )
+            if k + 1 < num_examples:
+                unseen = program.multiply(
+                    upper(d) @ u.stretch(d),
+                    upper(d) @ u.repeat(d),
+                    -np.eye(d * (d + 1) // 2),
+                    into=unseen,
+                    norm=norm,
+                    name=f"Q{k + 1}",
+                )
+        program.predict(program.dot(w, program.x, "prediction"))
+        return program
+
+    def num_layers(self, dim: int, num_examples: int) -> int:
+        """Return 2n."""
+        return 2 * num_examples
+
+    def hidden_size(self, dim: int, num_examples: int) -> int:
+        """Return d(d + 1)/2 + 6d + 8, and 5d + 9 for one example, which needs no Q.
+
+        Token, code and reference are d + 5, pads 2d + 2 for the norm's d + 1
+        components; then Q, w, x, u and wᵀx.
+        """
+        if num_examples == 1:
+            return 5 * dim + 9
+        return dim * (dim + 1) // 2 + 6 * dim + 8

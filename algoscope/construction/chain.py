@@ -1,0 +1,162 @@
+"""A chain: primitives over named registers, one layer for each (paper app. A, B).
+
+The token is [y, x] (paper §2.3), all other registers start at zero, and the prediction
+is read at the last column. Every column runs every line; `live` tells what is meant
+from what columns happen to compute besides.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from algoscope.construction.assembly import assemble
+from algoscope.construction.calibration import example_tokens
+from algoscope.construction.layers import through_norm
+from algoscope.construction.layout import Layout
+from algoscope.construction.numerics import Numerics
+from algoscope.construction.numerics import numerics as default_numerics
+from algoscope.construction.steps import Entry, Parallel, State, Step
+from algoscope.transformer import Transformer
+from algoscope.validation import InvalidValueError, require_at_least
+
+Tokens = Float[np.ndarray, "*batch time token"]
+
+# What the paper's formulas divide all factors by, besides the S of `paper_numerics`:
+# tuned at d = 4, n = 1.
+PAPER_SCALE = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """Primitives over named registers, each with the comment of its line.
+
+    Steps given as a list run in parallel, in one layer. `prediction` is read out.
+    """
+
+    dim: int
+    num_examples: int
+    registers: dict[str, int]
+    lines: Sequence[tuple[str, Step | Sequence[Step]]]
+
+    def __post_init__(self):
+        require_at_least("dim", self.dim, 1)
+        require_at_least("num_examples", self.num_examples, 0)
+        layout = Layout(self.registers)
+        for name, size in (("y", 1), ("x", self.dim), ("prediction", 1)):
+            layout.require_size(name, size, "a chain")
+        for step in self.steps:
+            step.check(layout)
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """What each layer does."""
+        return tuple(
+            step if isinstance(step, Step) else Parallel(tuple(step))
+            for _, step in self.lines
+        )
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The comment of each line."""
+        return tuple(label for label, _ in self.lines)
+
+    @property
+    def time(self) -> int:
+        """T = 2n + 1 tokens: the examples and the query."""
+        return 2 * self.num_examples + 1
+
+    def exact(self, tokens: Tokens) -> list[State]:
+        """Return the registers before the first step and after every one."""
+        if tokens.shape[-2:] != (self.time, self.dim + 1):
+            rule = f"be {self.time} tokens of size {self.dim + 1}"
+            raise InvalidValueError("tokens", rule, f"shape {tokens.shape}")
+        layout = Layout(self.registers)
+        state = np.zeros((*tokens.shape[:-1], layout.num_rows))
+        state[..., layout.rows("y")] = tokens[..., :1]
+        state[..., layout.rows("x")] = tokens[..., 1:]
+        states = [state]
+        with np.errstate(over="ignore", invalid="ignore"):
+            for step in self.steps:
+                states.append(step.exact(states[-1], layout))
+        return states
+
+    @cached_property
+    def live(self) -> list[set[Entry]]:
+        """What the prediction depends on: before the first step and after every one.
+
+        The rest is what the steps happen to compute in columns not meant.
+        """
+        live = [{("prediction", self.time - 1)}]
+        for step in reversed(self.steps):
+            made = {entry for entry in live[-1] if entry[0] in step.writes}
+            sources = [step.sources(*entry, self.time) for entry in made]
+            live.append((live[-1] - made).union(*sources))
+        return live[::-1]
+
+    def predict(self, tokens: Tokens) -> Float[np.ndarray, "*batch"]:
+        """Return the exact prediction at the last column."""
+        row = Layout(self.registers).start("prediction")
+        return self.exact(tokens)[-1][..., -1, row]
+
+    def compile(
+        self, numerics: Numerics | None = None, tokens: Tokens | None = None
+    ) -> Transformer:
+        """Return the transformer that runs the chain, one layer per step.
+
+        Products are made for factors as large as those of `tokens`: datasets, by
+        default of the paper's task. The paper's formulas take one scale for all.
+        """
+        numerics = numerics or default_numerics()
+        if tokens is None:
+            tokens = example_tokens(self.dim, self.num_examples)
+        states = self.exact(tokens)
+        self._require_bounded(states, numerics)
+        like = states[:-1]
+        if numerics.bypass is not None:
+            like = [PAPER_SCALE] * len(self.steps)
+        columns = [
+            sorted({column for name, column in live if name in step.writes})
+            or range(self.time)
+            for step, live in zip(self.steps, self.live[1:], strict=True)
+        ]
+        assembly = assemble(
+            self.registers, self.steps, like, self.time, numerics, columns
+        )
+        layout, frame = assembly.layout, assembly.layout.frame
+        embedding = np.zeros((frame.hidden, self.dim + 1))
+        embedding[layout.rows("y"), :1] = 1
+        embedding[layout.rows("x"), 1:] = np.eye(self.dim)
+        output = frame.form(1)
+        output[:, layout.rows("prediction")] = 1
+        w_o = output[:, :-1]
+        if numerics.pre_norm:
+            w_o, _ = through_norm(output, frame, numerics)
+        return Transformer(
+            w_e=jnp.asarray(embedding, numerics.dtype),
+            positions=jnp.asarray(assembly.positions, numerics.dtype),
+            layers=assembly.layers,
+            w_o=jnp.asarray(w_o[0], numerics.dtype),
+            b_o=jnp.zeros((), numerics.dtype),
+            block=numerics.block,
+        )
+
+    def _require_bounded(self, states: list[State], numerics: Numerics) -> None:
+        largest = 0.2 * numerics.pad  # beyond, a column competes with the pads
+        layout = Layout(self.registers)
+        for label, state, live in zip(
+            ("the token", *self.labels), states, self.live, strict=True
+        ):
+            for name, column in live:
+                numbers = np.abs(state[..., column, layout.rows(name)])
+                if not (size := np.max(numbers, initial=0)) < largest:
+                    raise InvalidValueError(
+                        f"register {name} after {label}",
+                        f"stay below {largest:.1g} in {numerics.dtype}",
+                        f"{size:.3g} on the calibration's datasets",
+                        "The algorithm may diverge: use a smaller learning rate or a "
+                        "larger penalty, or float64.",
+                    )

@@ -1,0 +1,269 @@
+"""Products through a non-linearity, as data (paper app. C.4.2 and figure 7).
+
+A feed-forward layer multiplies two numbers that it reads, because σ is not linear:
+
+    p·q ≈ constant + Σᵢ weightᵢ σ(pᵢ p + qᵢ q + shiftᵢ)
+
+The paper takes σ(p + q) − σ(p) − σ(q), whose error begins with the cubes. Better is
+the even part E(s) = σ(b + s) + σ(b − s), which has no odd powers at all: s² from E, and
+pq = ((p + q)² − (p − q)²) / 4. Combining E at several scales removes s⁴, s⁶, … too.
+
+Operands are divided by a scale S first and the result multiplied by S². Truncation
+falls with S; rounding grows, as eps·S where σ(b) = 0 and as eps·S² elsewhere. So every
+precision has a best S, which `best_scale` measures.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+from jaxtyping import Float
+
+from algoscope.configuration import Activation
+from algoscope.construction.activations import ACTIVATIONS, shift_without, taylor
+from algoscope.validation import (
+    InvalidValueError,
+    require_at_least,
+    require_choice,
+    require_positive,
+)
+
+GRID_POINTS = 151  # per operand, where an error is measured
+
+
+@dataclass(frozen=True)
+class Product:
+    """p·q ≈ constant + Σᵢ weightᵢ σ(pᵢ p + qᵢ q + shiftᵢ), for |p|, |q| ≤ 1.
+
+    Example:
+        >>> product = richardson("gelu", 3, 64.0)
+        >>> product.num_units
+        12
+        >>> bool(abs(product(np.array(0.3), np.array(-0.7)) + 0.21) < 1e-12)
+        True
+    """
+
+    name: str
+    activation: Activation
+    p: tuple[float, ...]
+    q: tuple[float, ...]
+    shift: tuple[float, ...]
+    weight: tuple[float, ...]
+    constant: float = 0.0
+
+    def __post_init__(self):
+        require_choice("activation", self.activation, get_args(Activation))
+        for name in ("q", "shift", "weight"):
+            if len(getattr(self, name)) != self.num_units:
+                rule = f"have one number for each of the {self.num_units} of `p`"
+                raise InvalidValueError(name, rule, len(getattr(self, name)))
+
+    @property
+    def num_units(self) -> int:
+        """How many units of the feed-forward layer one product takes."""
+        return len(self.p)
+
+    def __call__(
+        self, p: Float[np.ndarray, "*shape"], q: Float[np.ndarray, "*shape"]
+    ) -> Float[np.ndarray, "*shape"]:
+        """Return the product as a layer computes it, in the precision of p and q."""
+        dtype = np.result_type(p, q)
+        rows = (self.p, self.q, self.shift, self.weight, self.constant)
+        to_p, to_q, shift, weight, constant = (np.asarray(row, dtype) for row in rows)
+        inner = to_p * p[..., None] + to_q * q[..., None] + shift
+        return np.asarray(ACTIVATIONS[self.activation](inner) @ weight + constant)
+
+    def error(self, dtype: Any, bound: float = 1.0) -> float:
+        """Return the largest |p·q − product| on a grid of |p|, |q| ≤ `bound`.
+
+        The product is computed in `dtype`; the difference in a wider one, where there
+        is one (the exact product of two doubles needs 106 bits).
+        """
+        require_positive("bound", bound)
+        line = np.linspace(-bound, bound, GRID_POINTS).astype(dtype)
+        p, q = (np.ascontiguousarray(each) for each in np.meshgrid(line, line))
+        exact = p.astype(np.longdouble) * q.astype(np.longdouble)
+        return float(np.max(np.abs(exact - self(p, q))))
+
+
+def paper_product(scale: float, activation: Activation = "gelu") -> Product:
+    """Return S²/2a₂ (σ((p+q)/S) − σ(p/S) − σ(q/S) + a₀), where σ(x) = a₀ + a₁x + ….
+
+    For GeLU, 1/2a₂ = √(π/2) and a₀ = 0 (the lemma of app. C); what is returned exceeds
+    pq by −pq (2p² + 3pq + 2q²) / 6S² + O(S⁻⁴), not the O(p³ + q³) of the paper, and by
+    eps·S of rounding.
+    """
+    require_positive("scale", scale)
+    a = taylor(activation)
+    if abs(a[2]) < 1e-12:
+        remedy = "Use `paper_difference`, or a shift: `quarter_square`."
+        rule = "have a second-order term at 0"
+        raise InvalidValueError("activation", rule, repr(activation), remedy)
+    factor = scale**2 / (2 * a[2])
+    return Product(
+        f"paper({activation}, S={scale:g})",
+        activation,
+        p=(1 / scale, 1 / scale, 0.0),
+        q=(1 / scale, 0.0, 1 / scale),
+        shift=(0.0,) * 3,
+        weight=(factor, -factor, -factor),
+        constant=factor * a[0],
+    )
+
+
+def paper_difference(
+    delta: float, scale: float = 1.0, activation: Activation = "tanh"
+) -> Product:
+    """Return the paper's product from numerical derivatives, for σ without a₂:
+
+        (D(p+q) − D(p) − D(q) + a₁) / 6a₃,  D(x) = (σ(x + δ) − σ(x)) / δ
+
+    For tanh, 6a₃ = −2. The error has four parts: −pq (4p² + 6pq + 4q²) / 3S² from the
+    series, −2pq (p + q) δ/S from the one-sided difference, −δ²S²/6 since a₁ is not
+    D(0), and eps·S²/δ of rounding.
+    """
+    require_positive("delta", delta)
+    require_positive("scale", scale)
+    a = taylor(activation)
+    if abs(a[3]) < 1e-12:
+        rule, remedy = "have a third-order term at 0", "Use `paper_product`."
+        raise InvalidValueError("activation", rule, repr(activation), remedy)
+    factor = scale**2 / (6 * a[3])
+    step = factor / delta
+    return Product(
+        f"paper({activation}, δ={delta:g}, S={scale:g})",
+        activation,
+        p=tuple(each / scale for each in (1.0, 1.0, 1.0, 1.0, 0.0, 0.0)),
+        q=tuple(each / scale for each in (1.0, 1.0, 0.0, 0.0, 1.0, 1.0)),
+        shift=(delta, 0.0) * 3,
+        weight=(step, -step, -step, step, -step, step),
+        constant=factor * a[1],
+    )
+
+
+def quarter_square(
+    activation: Activation, scale: float, shift: float | None = None
+) -> Product:
+    """Return S²/4σ″(b) (E((p+q)/S) − E((p−q)/S)), E(s) = σ(b + s) + σ(b − s).
+
+    The error is pq (p² + q²) σ⁗(b) / 6σ″(b)S² + O(S⁻⁴). Without a shift b, the one
+    where |σ″| is largest: 0 for GeLU, SiLU and softplus.
+    """
+    return richardson(activation, 1, scale, shift)
+
+
+def shifted(activation: Activation, scale: float) -> Product:
+    """Return the quarter square at the b where σ⁗(b) = 0: no fourth powers are left.
+
+    Best where the scale is given (S = 1: 250 times the precision for GeLU, with the
+    same four units); where it is free, σ(b) ≠ 0 costs in rounding what this gains.
+    """
+    return quarter_square(activation, scale, shift_without(4, activation))
+
+
+def richardson(
+    activation: Activation, num_scales: int, scale: float, shift: float | None = None
+) -> Product:
+    """Return the quarter squares at S, 2S, 4S, …, combined so that powers cancel.
+
+    With K scales, weights vₖ such that Σₖ vₖ = 1 and Σₖ vₖ 4⁻ᵏʲ = 0 for j = 1, …, K − 1
+    remove s⁴, …, s²ᴷ: the error is O(S⁻²ᴷ).
+    """
+    require_at_least("num_scales", num_scales, 1)
+    require_positive("scale", scale)
+    nodes = 4.0 ** -np.arange(num_scales)
+    shares = np.linalg.solve(np.vander(nodes, increasing=True).T, np.eye(num_scales)[0])
+    name = f"richardson({activation}, K={num_scales}, S={scale:g})"
+    if num_scales == 1:
+        name = f"quarter square({activation}, S={scale:g})"
+    scales = scale * 2.0 ** np.arange(num_scales)
+    return _even_parts(name, activation, scales, shares, shift)
+
+
+def minimax(
+    activation: Activation,
+    num_scales: int,
+    scale: float,
+    shift: float | None = None,
+    ratio: float = 0.35,
+) -> Product:
+    """Return quarter squares at S, S/r, S/r², … with the error spread over the box.
+
+    Where `richardson` makes the error vanish to high order at s = 0, this makes it
+    vanish at points of 0 < s ≤ 2: those where a Chebyshev polynomial in s² with a root
+    at 0 does, which equalizes its peaks: about 4⁻ᴷ of the error at the same scales.
+    """
+    require_at_least("num_scales", num_scales, 1)
+    require_positive("scale", scale)
+    if scale < 2:
+        rule = "be at least 2, since s/S must lie within the Taylor series"
+        raise InvalidValueError("scale", rule, scale)
+    if not 0 < ratio < 1:
+        raise InvalidValueError("ratio", "lie between 0 and 1", ratio)
+    scales = scale / ratio ** np.arange(num_scales)
+    *roots, last = np.cos(
+        (np.arange(num_scales + 1) + 0.5) * math.pi / (num_scales + 1)
+    )
+    squares = 4 * (np.array(roots) - last) / (1 - last)  # s², where the error is zero
+    b = shift_without(3, activation) if shift is None else shift
+    even = np.asarray(taylor(activation, b)[2::2])
+    arguments = squares[:, None] / scales**2
+    # E(s/S) S² / σ″(b)s², that is 1 + O(s²), at each point and scale
+    ratios = np.polynomial.polynomial.polyval(arguments, even / even[0])
+    # Not `solve`: at large scales all of them are 1 to rounding, and any shares do.
+    shares = np.linalg.lstsq(ratios, np.ones(num_scales))[0]
+    name = f"minimax({activation}, K={num_scales}, S={scale:g})"
+    return _even_parts(name, activation, scales, shares, b)
+
+
+def _even_parts(
+    name: str,
+    activation: Activation,
+    scales: Float[np.ndarray, " scales"],
+    shares: Float[np.ndarray, " scales"],
+    shift: float | None,
+) -> Product:
+    """Return Σₖ vₖ Sₖ²/4σ″(b) (E((p+q)/Sₖ) − E((p−q)/Sₖ))."""
+    b = shift_without(3, activation) if shift is None else float(shift)
+    curvature = 2 * taylor(activation, b)[2]
+    if abs(curvature) < 1e-12:
+        rule = f"be where {activation} is curved"
+        raise InvalidValueError("shift", rule, b, "Leave it out for the best place.")
+    factors = (shares * scales**2 / (4 * curvature)).tolist()
+    inverses = (1 / scales).tolist()
+    return Product(
+        name,
+        activation,
+        p=tuple(sign * each for each in inverses for sign in (1, -1, 1, -1)),
+        q=tuple(sign * each for each in inverses for sign in (1, -1, -1, 1)),
+        shift=(b,) * (4 * len(inverses)),
+        weight=tuple(sign * each for each in factors for sign in (1, 1, -1, -1)),
+    )
+
+
+def squared_relu_product() -> Product:
+    """Return the exact product: relu(s)² + relu(−s)² = s²."""
+    return Product(
+        "squared ReLU",
+        "squared_relu",
+        p=(1.0, -1.0, 1.0, -1.0),
+        q=(1.0, -1.0, -1.0, 1.0),
+        shift=(0.0,) * 4,
+        weight=(0.25, 0.25, -0.25, -0.25),
+    )
+
+
+def best_scale(
+    constructor: Callable[[float], Product], dtype: Any, largest: int = 24
+) -> float:
+    """Return the S = 2ᵏ, 1 ≤ k ≤ `largest`, whose product has the smallest error.
+
+    Example:
+        >>> best_scale(lambda scale: richardson("gelu", 3, scale), np.float32)
+        4.0
+    """
+    require_at_least("largest", largest, 1)
+    scales = [2.0**k for k in range(1, largest + 1)]
+    return min(scales, key=lambda scale: constructor(scale).error(dtype))

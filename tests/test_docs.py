@@ -1,0 +1,21 @@
+"""The Python of the guides runs, block after block."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+@pytest.mark.parametrize("page", ["write_your_own_algorithm", "constructions"])
+def test_python_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = DOCS / f"{page}.md"
+    text = path.read_text()
+    fences = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    assert fences
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "__main__"}
+    for fence in fences:
+        line = text.count("\n", 0, fence.start(1))
+        exec(compile("\n" * line + fence[1], path, "exec"), namespace)
