@@ -643,10 +643,10 @@ def test_the_code_has_three_units_where_they_are_exact():
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_formulas_of_the_paper_run_programs_too(dtype):
     program = Program(2, 2)
-    x = program.read(program.x, PREVIOUS)
-    w = program.multiply(x, program.y.repeat(2), plus=0.5 * x + 1.0)
+    x, y = program.read(program.x, Earlier(2)), program.read(program.y, PREVIOUS)
+    w = program.multiply(x, y.repeat(2), plus=0.5 * x + 1.0)
     unit = program.divide(w, program.dot(w, w) + 1)
-    program.predict(program.dot(unit, x))
+    program.predict(program.dot(unit, program.x))
     tokens = make_tokens(2, 2)
     compiled = compile_for(program, tokens, paper_numerics(dtype))
     error = np.abs(
