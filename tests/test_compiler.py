@@ -652,8 +652,8 @@ def test_the_formulas_of_the_paper_run_programs_too(dtype):
     error = np.abs(
         outputs(compiled.transformer, tokens)[:, ::2] - predictions(program, tokens)
     ).max()
-    # Measured: 2e-8 and 4e-3.
-    assert error < {"float64": 2e-7, "float32": 4e-2}[dtype]
+    # Measured: 8e-8 and 3e-3.
+    assert error < {"float64": 4e-7, "float32": 2e-2}[dtype]
     assert compiled.allocation.frame.reference is None
 
 
