@@ -72,7 +72,9 @@ def _print_algorithms(command: Build) -> None:
                 each.name: each.default
                 for each in inspect.signature(kind).parameters.values()
             },
-            "about": inspect.getdoc(kind).partition("\n\n")[0].replace("\n", " "),
+            "about": (inspect.getdoc(kind) or "")
+            .partition("\n\n")[0]
+            .replace("\n", " "),
         }
         for name, kind in ALGORITHMS.items()
     ]
@@ -156,6 +158,7 @@ def _trace_saved(command: Trace) -> list[Any]:
         if shown > construction.num_examples:
             rule = f"be at most {construction.num_examples}, for which it was built"
             raise InvalidValueError("examples", rule, shown)
-    tokens = construction.suited.examples(construction.dim, construction.num_examples)
-    tokens = tokens[command.seed % len(tokens), : 2 * shown + 1]
-    return trace_program(construction.arrange(), learner.transformer, tokens[None])
+    tokens = construction.suited.examples(
+        construction.dim, construction.num_examples, 1, command.seed
+    )[:, : 2 * shown + 1]
+    return trace_program(construction.arrange(), learner.transformer, tokens)

@@ -12,7 +12,8 @@ DOCS = Path(__file__).parent.parent / "docs"
 def test_python_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = DOCS / f"{page}.md"
     text = path.read_text()
-    fences = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    pattern = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    fences = list(pattern.finditer(text))
     assert fences
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__main__"}

@@ -94,9 +94,11 @@ class Value:
     def __neg__(self) -> "Value":
         return self * -1.0
 
-    def __add__(self, other: "Value | Number") -> "Value":
+    def __add__(self, other: "Value | Number | Float[np.ndarray, ' size']") -> "Value":
         if isinstance(other, Number):
             other = Value.constantly(np.full(self.size, float(other)))
+        elif isinstance(other, np.ndarray):
+            other = Value.constantly(other)
         if self.size != other.size:
             rule = f"have {self.size} components, as {self!r} has"
             raise InvalidValueError("value", rule, f"{other!r} with {other.size}")
@@ -107,10 +109,10 @@ class Value:
 
     __radd__ = __add__
 
-    def __sub__(self, other: "Value | Number") -> "Value":
+    def __sub__(self, other: "Value | Number | Float[np.ndarray, ' size']") -> "Value":
         return self + -1.0 * other
 
-    def __rsub__(self, other: Number) -> "Value":
+    def __rsub__(self, other: "Number | Float[np.ndarray, ' size']") -> "Value":
         return -self + other
 
     def __getitem__(self, index: int | slice | Bool[np.ndarray, " size"]) -> "Value":

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.construction.calibration import example_tokens
+from algoscope.construction.calibration import NUM_DATASETS, example_tokens
 from algoscope.construction.numerics import DType
 from algoscope.construction.program import Program
 from algoscope.construction.values import Value
@@ -45,10 +45,14 @@ class Algorithm:
         return self
 
     def examples(
-        self, dim: int, num_examples: int
+        self,
+        dim: int,
+        num_examples: int,
+        num_datasets: int = NUM_DATASETS,
+        seed: int = 0,
     ) -> Float[np.ndarray, "datasets time token"]:
-        """Return datasets to calibrate it on."""
-        return example_tokens(dim, num_examples)
+        """Return datasets of the kind that it is for: by default to calibrate it on."""
+        return example_tokens(dim, num_examples, num_datasets, seed)
 
 
 def zeros(size: int) -> Value:

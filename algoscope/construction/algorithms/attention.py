@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from algoscope import predictors
 from algoscope.construction.algorithms.algorithm import Algorithm, zeros
-from algoscope.construction.calibration import example_tokens
+from algoscope.construction.calibration import NUM_DATASETS, example_tokens
 from algoscope.construction.events import Head
 from algoscope.construction.numerics import DType
 from algoscope.construction.program import Program
@@ -176,10 +176,14 @@ class LogisticSGD(Algorithm):
         return 3 * dim + 2 * num_examples + 6 + (num_examples > 1)
 
     def examples(
-        self, dim: int, num_examples: int
+        self,
+        dim: int,
+        num_examples: int,
+        num_datasets: int = NUM_DATASETS,
+        seed: int = 0,
     ) -> Float[np.ndarray, "datasets time token"]:
         """Return datasets with the labels 0 and 1."""
-        tokens = example_tokens(dim, num_examples)
+        tokens = example_tokens(dim, num_examples, num_datasets, seed)
         tokens[:, 1::2, 0] = tokens[:, 1::2, 0] > 0
         return tokens
 
