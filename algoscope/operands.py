@@ -1,8 +1,8 @@
 """How large the operands of products may be, in a transformer written by hand.
 
 A feed-forward layer multiplies through a non-linearity (`construction.products`), which
-is precise for operands within the range that the weights were calibrated for. Beyond it
-predictions are wrong; nothing in the output shows it, so it is looked for.
+is precise for operands up to a few times those that the weights were calibrated for.
+Beyond, predictions are wrong; nothing in the output shows it, so it is looked for.
 """
 
 import warnings
@@ -53,7 +53,7 @@ class OperandRange:
         if shares[worst] > 1:
             warnings.warn(
                 f"{name}: operands in layer {worst + 1} are {float(shares[worst]):.2g} "
-                "times the largest it was calibrated for; predictions may be wrong. "
+                "times the largest that it multiplies well; predictions may be wrong. "
                 "Calibrate on data like these: `build(..., tokens=...)`.",
                 OutsideRangeWarning,
                 stacklevel=4,

@@ -203,7 +203,9 @@ def test_the_budget_of_a_norm_bypass_holds_and_is_not_lavish(
         x = draw(seed, size, largest, dtype)
         error = difference(bypass(x, pad), wide(x))
         assert error <= budget
-        assert draw is mixed or budget <= 100 * max(error, eps * largest)
+        # Numbers beside a pad may happen to be rounded without error.
+        rounding = eps * (largest if name == "reference" else pad)
+        assert draw is mixed or budget <= 100 * max(error, rounding)
 
 
 @law

@@ -30,7 +30,7 @@ from algoscope.construction.events import (
 from algoscope.construction.interpreter import interpret, predictions
 from algoscope.construction.layers import stack
 from algoscope.construction.numerics import Numerics, numerics, paper_numerics
-from algoscope.construction.program import Program, matvec
+from algoscope.construction.program import Program
 from algoscope.construction.schedule import schedule
 from algoscope.construction.timesteps import (
     PREVIOUS,
@@ -561,10 +561,10 @@ def test_a_program_without_events_predicts_from_the_token():
     np.testing.assert_array_equal(found, tokens[..., 2] - 2)
 
 
-def test_matvec_multiplies_a_matrix_by_a_vector():
+def test_apply_multiplies_a_matrix_by_a_vector():
     program = Program(2, 1)
     matrix = program.position("M", np.arange(18.0).reshape(3, 6) / 18)
-    program.predict(matvec(program, matrix, program.x)[2:])
+    program.predict(program.apply(matrix, program.x)[2:])
     tokens = make_tokens(2, 1)
     expected = np.einsum(
         "te,bte->bt", np.arange(18.0).reshape(3, 3, 2)[:, 2] / 18, tokens[..., 1:]

@@ -28,6 +28,7 @@ from algoscope.construction.layers import (
 )
 from algoscope.construction.numerics import Numerics
 from algoscope.construction.numerics import numerics as default_numerics
+from algoscope.construction.products import precise_bound
 from algoscope.construction.program import Program
 from algoscope.construction.schedule import Schedule, schedule
 from algoscope.learner import InContextLearner
@@ -143,9 +144,10 @@ def compile_program(
 
 
 def operand_range(plans: list[Plan], numerics: Numerics) -> OperandRange:
-    """Return what the inner units of products see when both operands are ±1."""
+    """Return the most that inner units may see for products to keep their digits."""
     unit = numerics.product
-    reach = np.abs(unit.p) + np.abs(unit.q) + np.abs(unit.shift)
+    bound = precise_bound(unit, numerics.dtype)
+    reach = bound * (np.abs(unit.p) + np.abs(unit.q)) + np.abs(unit.shift)
     products = tuple(len(plan.p) * unit.num_units for plan in plans)
     return OperandRange(float(np.max(reach)), products)
 

@@ -16,6 +16,7 @@ precision has a best S, which `best_scale` measures.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, get_args
 
 import numpy as np
@@ -86,6 +87,26 @@ class Product:
         p, q = (np.ascontiguousarray(each) for each in np.meshgrid(line, line))
         exact = p.astype(np.longdouble) * q.astype(np.longdouble)
         return float(np.max(np.abs(exact - self(p, q))))
+
+
+@cache
+def precise_bound(product: Product, dtype: Any) -> float:
+    """Return up to which operands a product keeps half of the digits.
+
+    The largest of 1, √2, 2, … where the error, relative to the largest product, is
+    below √eps. Beyond what it was made for precision fades; it does not break.
+
+    Example:
+        >>> precise_bound(richardson("gelu", 3, 64.0), np.float64)
+        8.0
+    """
+    tolerance, bound = float(np.finfo(dtype).eps) ** 0.5, 1.0
+    while bound < 2**20:
+        wider = bound * 2**0.5
+        if product.error(dtype, wider) > tolerance * wider**2:
+            break
+        bound = wider
+    return round(bound, 6)
 
 
 def paper_product(scale: float, activation: Activation = "gelu") -> Product:

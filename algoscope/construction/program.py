@@ -16,6 +16,7 @@ after that, and using it is refused.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -187,6 +188,17 @@ class Program:
         """Return pᵀq."""
         return self.multiply(p, q, np.ones((1, p.size)), name=name)
 
+    def apply(
+        self, matrix: Value, vector: Value, scale: float = 1.0, **options: Any
+    ) -> Value:
+        """Return scale · Mv, for M by rows; options are those of `multiply`."""
+        if matrix.size % vector.size:
+            rule = f"have rows as long as {vector!r}, which has {vector.size}"
+            raise InvalidValueError("matrix", rule, f"{matrix.size} components")
+        rows = matrix.size // vector.size
+        sums = scale * np.kron(np.eye(rows), np.ones((1, vector.size)))
+        return self.multiply(matrix, vector.repeat(rows), sums, **options)
+
     def divide(self, value: Value, by: Value, name: str = "quotient") -> Value:
         """Return value / |by|, for a number `by`, or value / ‖by‖."""
         return self._add(Divide(Register(name, value.size), self._in_rows(value), by))
@@ -254,11 +266,3 @@ def _fold(
         if rows.any():
             plus = plus + (mix[:, rows] * one.constant[rows]) @ other[rows]
     return p[~fixed], q[~fixed], mix[:, ~fixed], plus
-
-
-def matvec(program: Program, matrix: Value, vector: Value, name: str = "Mv") -> Value:
-    """Return M v, for M by rows."""
-    d = vector.size
-    rows = matrix.size // d
-    mix = np.kron(np.eye(rows), np.ones((1, d)))
-    return program.multiply(matrix, vector.repeat(rows), mix, name=name)

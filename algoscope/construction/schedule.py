@@ -63,7 +63,7 @@ def schedule(program: Program) -> Schedule:
     """Return a schedule of a program."""
     events = _alive(program)
     layers = _earliest(events)
-    _delay_reads(program, events, layers)
+    _delay_reads(events, layers)
     return Schedule(layers)
 
 
@@ -127,7 +127,7 @@ def _earliest(events: list[Event]) -> dict[Event, int]:
             while 2 * layer + feed_forward < used.get(event.into, -1):
                 layer += 1
         if feed_forward:
-            while layer in norms and not _same(norms[layer], event.norm):
+            while layer in norms and norms[layer] is not event.norm:
                 layer += 1
             norms[layer] = event.norm
         layers[event] = layer
@@ -140,14 +140,7 @@ def _earliest(events: list[Event]) -> dict[Event, int]:
     return layers
 
 
-def _same(one: Value | None, other: Value | None) -> bool:
-    """Whether two layers' worth of LayerNorm can be one."""
-    return one is other
-
-
-def _delay_reads(
-    program: Program, events: list[Event], layers: dict[Event, int]
-) -> None:
+def _delay_reads(events: list[Event], layers: dict[Event, int]) -> None:
     """Move every read to the last layer that still serves all who use it."""
     overwritten = {event.into: event for event in events if event.into is not None}
     depth = 1 + max(layers.values(), default=0)

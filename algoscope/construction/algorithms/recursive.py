@@ -51,14 +51,10 @@ class RLS(Algorithm):
         program = Program(dim, num_examples)
         d, keep = dim, 1 / self.forgetting
         w, matrix = zeros(d), Value.constantly(np.eye(d)[np.triu_indices(d)])
-        sums = np.kron(np.eye(d + 1), np.ones((1, d)))
         for k in range(num_examples):
             x, y = program.example(k)
-            both = program.multiply(
-                join([symmetric(d) @ matrix, w]),
-                x.repeat(d + 1),
-                sums,
-                name=f"u{k + 1}, w·x{k + 1}",
+            both = program.apply(
+                join([symmetric(d) @ matrix, w]), x, name=f"u{k + 1}, w·x{k + 1}"
             )
             u, error = both[:d], y - both[d:]
             scale = program.dot(x, u, f"x·u{k + 1}") + self.forgetting * self.penalty
@@ -179,10 +175,7 @@ class MinimumNorm(Algorithm):
         for k in range(num_examples):
             x, y = program.example(k)
             whole = symmetric(d) @ unseen
-            sums = np.kron(np.eye(d + 1), np.ones((1, d)))
-            both = program.multiply(
-                join([whole, w]), x.repeat(d + 1), sums, name=f"u{k + 1}, w·x{k + 1}"
-            )
+            both = program.apply(join([whole, w]), x, name=f"u{k + 1}, w·x{k + 1}")
             u, error = both[:d], y - both[d:]
             # Where the example is not seen, u is zero: divide by one instead.
             norm = join([u, 1 - program.seen(k)])

@@ -68,9 +68,7 @@ class Newton(Algorithm):
             inverse = _symmetric_product(
                 program, inverse, both, -1.0, plus=2 * inverse, name=f"M{k + 1}"
             )
-        sums = np.kron(np.eye(dim), np.ones((1, dim)))
-        whole = symmetric(dim) @ inverse
-        w = program.multiply(whole, moment.repeat(dim), sums, name="w")
+        w = program.apply(symmetric(dim) @ inverse, moment, name="w")
         program.predict(program.dot(w, program.x, "prediction"))
         return program
 
@@ -123,17 +121,13 @@ class ConjugateGradients(Algorithm):
         gram, moment = mean_moments(program)
         d, whole = dim, symmetric(dim) @ gram
         rank = np.minimum((np.arange(program.time) + 1) // 2, d)
-        sums = np.kron(np.eye(d), np.ones((1, d)))
-        both = np.kron(np.eye(2), np.ones((1, d)))
         w, rest, v = zeros(d), moment, moment
         for k in range(self.steps):
             solved = np.where(rank <= k, 1, self.floor)
             floor = program.position(f"f{k}", solved[:, None])
             v = program.divide(v, join([v, floor]), f"v{k}/‖v{k}‖")
-            moved = program.multiply(whole, v.repeat(d), sums, name=f"Sv{k}")
-            products = program.multiply(
-                v.repeat(2), join([moved, rest]), both, name=f"v·Sv{k}, v·r{k}"
-            )
+            moved = program.apply(whole, v, name=f"Sv{k}")
+            products = program.apply(join([moved, rest]), v, name=f"v·Sv{k}, v·r{k}")
             divisor = join([products[:1], floor])
             length = program.divide(products[1:], divisor, f"length{k}")
             w = program.multiply(v, length.repeat(d), into=w, name=f"w{k + 1}")

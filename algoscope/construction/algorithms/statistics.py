@@ -53,16 +53,6 @@ def moments(program: Program) -> tuple[Value, Value]:
     return sums[: -program.dim], sums[-program.dim :]
 
 
-def _apply(
-    program: Program, gram: Value, w: Value, scale: float, plus: Value, **options
-) -> Value:
-    """Return scale · Sw + plus, S from its triangle."""
-    d = w.size
-    sums = scale * np.kron(np.eye(d), np.ones((1, d)))
-    whole = symmetric(d) @ gram
-    return program.multiply(whole, w.repeat(d), sums, plus=plus, **options)
-
-
 def _width(dim: int, num_weights: int, *, counts: bool) -> int:
     """Return the rows of token, code, pads, reference, S, b and so many weights.
 
@@ -94,12 +84,13 @@ class GD(Algorithm):
     def program(self, dim: int, num_examples: int) -> Program:
         """Return K + 2 layers; the first step, from 0, is 2αb and takes none."""
         program = Program(dim, num_examples)
-        gram, moment = moments(program)
+        triangle, moment = moments(program)
+        gram = symmetric(dim) @ triangle
         rate = 2 * self.learning_rate
         w = zeros(dim)
         for k in range(self.steps):
             plus = (1 - rate * self.penalty) * w + rate * moment
-            w = _apply(program, gram, w, -rate, plus, name=f"w{k + 1}")
+            w = program.apply(gram, w, -rate, plus=plus, name=f"w{k + 1}")
         program.predict(program.dot(w, program.x, "prediction"))
         return program
 
@@ -141,12 +132,13 @@ class HeavyBall(Algorithm):
     def program(self, dim: int, num_examples: int) -> Program:
         """Return K + 2 layers. v is the difference of the last two weights."""
         program = Program(dim, num_examples)
-        gram, moment = moments(program)
+        triangle, moment = moments(program)
+        gram = symmetric(dim) @ triangle
         rate = 2 * self.learning_rate
         before, w = zeros(dim), zeros(dim)
         for k in range(self.steps):
             plus = w + self.momentum * (w - before) + rate * moment
-            following = _apply(program, gram, w, -rate, plus, name=f"w{k + 1}")
+            following = program.apply(gram, w, -rate, plus=plus, name=f"w{k + 1}")
             before, w = w, following
         program.predict(program.dot(w, program.x, "prediction"))
         return program
@@ -186,7 +178,8 @@ class Chebyshev(Algorithm):
     def program(self, dim: int, num_examples: int) -> Program:
         """Return K + 1 layers: means are enough, and the first step is b/θ."""
         program = Program(dim, num_examples)
-        gram, moment = mean_moments(program)
+        triangle, moment = mean_moments(program)
+        gram = symmetric(dim) @ triangle
         middle, half_square = (
             (self.low + self.high) / 2,
             ((self.high - self.low) / 2) ** 2,
@@ -197,7 +190,7 @@ class Chebyshev(Algorithm):
             following_q = 1 / (2 * middle - half_square * q)
             memory, rate = q * following_q * half_square, 2 * following_q
             plus = w + memory * (w - before) + rate * moment
-            following = _apply(program, gram, w, -rate, plus, name=f"w{k + 1}")
+            following = program.apply(gram, w, -rate, plus=plus, name=f"w{k + 1}")
             before, w, q = w, following, following_q
         program.predict(program.dot(w, program.x, "prediction"))
         return program
