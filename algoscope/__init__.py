@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from algoscope.predictors import ridge as ridge
     from algoscope.predictors import sgd as sgd
     from algoscope.pretrained import shipped_models as shipped_models
+    from algoscope.probing import ProbingConfig as ProbingConfig
+    from algoscope.probing import ProbingResult as ProbingResult
+    from algoscope.probing import probe as probe
     from algoscope.tasks import Dataset as Dataset
     from algoscope.tasks import FixedWeights as FixedWeights
     from algoscope.tasks import LinearRegression as LinearRegression
@@ -67,6 +70,7 @@ _HOMES = {
         "sgd",
     ),
     "pretrained": ("shipped_models",),
+    "probing": ("ProbingConfig", "ProbingResult", "probe"),
     "tasks": ("Dataset", "FixedWeights", "LinearRegression"),
     "transformer": ("Block", "ForwardPass", "Transformer", "TransformerLayer"),
 }

@@ -24,7 +24,7 @@ LAYERS = [
     {"learner", "measurements", "results", "training"},
     {"adapters", "comparison", "construction", "estimator"},
     {"cards", "figures", "identification", "verdict"},
-    {"runs"},
+    {"probing", "runs"},
     {"__init__"},
     {"console", "options"},
     {"constructing", "demo", "measuring"},

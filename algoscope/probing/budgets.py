@@ -1,0 +1,135 @@
+"""How much to probe: a frozen configuration, and three sizes of it.
+
+The paper gives the form of the probe (512 and 512, Adam at 10⁻³, every prefix and every
+layer), not how long it is trained or on how much data; those numbers are ours.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+from algoscope.learner import InContextLearner
+from algoscope.probing.probes import Kind
+from algoscope.validation import (
+    InvalidValueError,
+    require_at_least,
+    require_choice,
+    require_positive,
+)
+
+Solver = Literal["adam", "least_squares"]
+
+
+@dataclass(frozen=True)
+class ProbingConfig:
+    """What is trained, on how much data, and how often it is repeated."""
+
+    kinds: tuple[Kind, ...] = ("linear", "mlp")
+    prefixes: tuple[int, ...] = tuple(range(1, 40))  # one probe for each n
+    layers: tuple[int, ...] | None = None  # 0 is the input; None: all, 0, …, L
+    value_size: int = 512  # H′, the rows of W_v
+    inner_size: int = 512  # of the MLP
+    learning_rate: float = 1e-3
+    steps: int = 20_000
+    batch_size: int = 64
+    num_training: int = 32_768  # datasets
+    num_test: int = 4096
+    repeats: int = 3  # with other datasets and other initial probes: for intervals
+    seed: int = 0
+    solver: Solver = "adam"
+    layers_per_call: int = 1  # layers whose probes are one program and one saved chunk
+
+    def __post_init__(self):
+        for name in ("kinds", "prefixes", "layers"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, tuple(value))
+                _require_distinct(name, tuple(value))
+        for kind in self.kinds:
+            require_choice("kind", kind, get_args(Kind))
+        require_choice("solver", self.solver, get_args(Solver))
+        for n in self.prefixes:
+            remedy = "From no examples there is nothing to compute."
+            require_at_least("prefix", n, 1, remedy)
+        for layer in self.layers or ():
+            require_at_least("layer", layer, 0)
+        sizes = ("value_size", "inner_size", "steps", "batch_size", "layers_per_call")
+        for name in (*sizes, "repeats", "num_test"):
+            require_at_least(name, getattr(self, name), 1)
+        require_at_least("num_training", self.num_training, 2)
+        require_at_least("seed", self.seed, 0)
+        require_positive("learning_rate", self.learning_rate)
+        if self.solver == "least_squares" and self.kinds != ("linear",):
+            rule = "be linear for the solver least_squares"
+            raise InvalidValueError("kinds", rule, ", ".join(self.kinds))
+
+    @property
+    def num_examples(self) -> int:
+        """The examples of a dataset: those of the longest prefix, and its query."""
+        return max(self.prefixes) + 1
+
+    @property
+    def time(self) -> int:
+        """The tokens of a dataset, up to its query."""
+        return 2 * max(self.prefixes) + 1
+
+    def layers_of(self, learner: InContextLearner) -> tuple[int, ...]:
+        """Return the layers to probe; refuse those that the learner does not have."""
+        depth = learner.transformer.num_layers
+        layers = tuple(range(depth + 1)) if self.layers is None else self.layers
+        if max(layers) > depth:
+            rule = f"be at most {depth}, the depth of {learner.name}"
+            raise InvalidValueError("layers", rule, max(layers))
+        if max(self.prefixes) > learner.max_examples:
+            rule = f"be at most {learner.max_examples}, for which {learner.name} is"
+            raise InvalidValueError("prefixes", rule, max(self.prefixes))
+        return layers
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the choices as JSON has them."""
+        lists = ("kinds", "prefixes", "layers")
+        return {
+            name: list(value) if name in lists and value is not None else value
+            for name, value in asdict(self).items()
+        }
+
+
+def _require_distinct(name: str, values: tuple[Any, ...]) -> None:
+    if not values or len(set(values)) < len(values):
+        shown = ", ".join(map(str, values)) or "none"
+        raise InvalidValueError(name, "hold at least one value, and none twice", shown)
+
+
+BUDGETS: dict[str, ProbingConfig] = {
+    "smoke": ProbingConfig(
+        prefixes=(1, 2, 3),
+        value_size=16,
+        inner_size=16,
+        learning_rate=1e-2,
+        steps=100,
+        batch_size=32,
+        num_training=256,
+        num_test=128,
+        repeats=2,
+        layers_per_call=16,
+    ),
+    "cpu": ProbingConfig(
+        prefixes=(1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 39),
+        value_size=128,
+        inner_size=128,
+        steps=4000,
+        num_training=8192,
+        num_test=2048,
+    ),
+    "paper": ProbingConfig(),
+}
+
+
+def budget(name: str) -> ProbingConfig:
+    """Return a configuration by name.
+
+    Example:
+        >>> budget("paper").value_size
+        512
+    """
+    require_choice("budget", name, BUDGETS)
+    return BUDGETS[name]

@@ -1,0 +1,132 @@
+"""Figures 4 and 5 (paper §5, app. E), drawn from a saved result and never a model."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from algoscope.figures import COLORS, METADATA, SETTINGS
+from algoscope.probing.result import Measure, Measurement, ProbingResult
+from algoscope.validation import InvalidValueError, require_choice
+
+LABELS = {
+    "relative": "error / variance of the target",
+    "error": "mean squared error per dimension",
+}
+
+
+def draw_layers(
+    result: ProbingResult, path: Path, *, measure: Measure = "relative"
+) -> None:
+    """Draw figure 4, left: the error per layer, one panel per target.
+
+    Bands are 95 % intervals over repeats. Dashed: the least error of the same kind of
+    probe over the layers of a control.
+    """
+    figure, panels = _panels(result, path, measure)
+    for axes, target in zip(panels, result.targets, strict=True):
+        for index, kind in enumerate(result.kinds):
+            color = COLORS[index % len(COLORS)]
+            _draw_curve(axes, result.of(target, kind), measure, color, kind)
+            for style, control in zip(_dashes(result), result.controls, strict=True):
+                means = result.of(target, kind, control).per_layer(measure).mean
+                label = f"{kind}, best of {control}"
+                axes.axhline(np.min(means), color=color, ls=style, lw=1, label=label)
+        axes.set_title(target, fontsize=10)
+        axes.set_xlabel("layer (0: input)")
+        axes.set_ylim(bottom=0)
+    _finish(figure, panels, f"What {result.learner} encodes", result, path)
+
+
+def draw_controls(
+    result: ProbingResult, path: Path, *, measure: Measure = "relative"
+) -> None:
+    """Draw figure 5: the error in each control per layer, one panel per target."""
+    if not result.controls:
+        remedy = "Name them with `probe(..., controls=...)`."
+        raise InvalidValueError("result", "hold controls", "none", remedy)
+    figure, panels = _panels(result, path, measure)
+    for axes, target in zip(panels, result.targets, strict=True):
+        pairs = [(c, kind) for c in result.controls for kind in result.kinds]
+        for index, (control, kind) in enumerate(pairs):
+            color = COLORS[index % len(COLORS)]
+            found = result.of(target, kind, control)
+            _draw_curve(axes, found, measure, color, f"{kind}, {control}")
+        axes.set_title(target, fontsize=10)
+        axes.set_xlabel("layer (0: input)")
+        axes.set_ylim(bottom=0)
+    _finish(figure, panels, f"Controls of {result.learner}", result, path)
+
+
+def draw_attention(
+    result: ProbingResult, path: Path, *, kind: str, measure: Measure = "relative"
+) -> None:
+    """Draw figure 4, right: where probes at the best layer look, for every prefix.
+
+    α is averaged over repeats. White: positions after the query, which are not seen.
+    """
+    require_choice("kind", kind, result.kinds)
+    figure, panels = _panels(result, path, measure)
+    for axes, target in zip(panels, result.targets, strict=True):
+        found = result.of(target, kind)
+        best = found.best_layer(measure)
+        alpha = found.attention[:, best].mean(axis=0).T.astype(float)
+        time = alpha.shape[0]
+        last = 2 * np.asarray(result.prefixes)
+        alpha[np.arange(time)[:, None] > last] = np.nan
+        image = axes.imshow(
+            alpha, origin="lower", aspect="auto", vmin=0, vmax=1, cmap="viridis"
+        )
+        axes.set_xticks(range(len(last)), [str(n) for n in result.prefixes], fontsize=6)
+        axes.set_xlabel("number of examples n")
+        axes.set_ylabel("position")
+        axes.set_title(f"{target}, layer {found.layers[best]}", fontsize=10)
+        figure.colorbar(image, ax=axes, label="α")
+    _save(figure, path, f"Where {kind} probes of {result.learner} look")
+
+
+def _panels(
+    result: ProbingResult, path: Path, measure: Measure
+) -> tuple[Figure, list[Axes]]:
+    require_choice("path ending", path.suffix, METADATA)
+    require_choice("measure", measure, LABELS)
+    count = len(result.targets)
+    figure = Figure(figsize=(1.5 + 4 * count, 3.8))
+    panels = figure.subplots(1, count, squeeze=False)[0]
+    panels[0].set_ylabel(LABELS[measure])
+    return figure, list(panels)
+
+
+def _dashes(result: ProbingResult) -> list[Any]:
+    """Return one line style per control."""
+    return [(0, (5, 1 + 3 * index)) for index in range(len(result.controls))]
+
+
+def _draw_curve(
+    axes: Axes, found: Measurement, measure: Measure, color: str, label: str
+) -> None:
+    mean, low, high = found.per_layer(measure)
+    axes.plot(found.layers, mean, "o-", ms=3, color=color, label=label)
+    axes.fill_between(found.layers, low, high, color=color, alpha=0.2, lw=0)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _finish(
+    figure: Figure, panels: list[Axes], title: str, result: ProbingResult, path: Path
+) -> None:
+    place: Any = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
+    panels[-1].legend(fontsize=7, **place)
+    repeats = result.config["repeats"]
+    sizes = f"d = {result.dim}, {result.config['num_training']:,} datasets"
+    _save(figure, path, f"{title}  ({sizes}, {repeats} repeats)")
+
+
+def _save(figure: Figure, path: Path, title: str) -> None:
+    figure.suptitle(title.replace("$", r"\$"), fontsize=11)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with matplotlib.rc_context(SETTINGS):
+        figure.tight_layout()
+        figure.savefig(path, dpi=150, metadata=METADATA[path.suffix])

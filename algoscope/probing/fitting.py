@@ -1,0 +1,177 @@
+"""Training many probes at once: Adam on the squared error (paper §5, app. E).
+
+All probes of one kind, over prefixes and layers, are one stack and one program; they
+see the same minibatches. Nothing couples them: the loss is a sum, and Adam acts on each
+weight alone, so each becomes what it would have become by itself.
+
+Targets are centered and scaled, one scale per prefix, while training: the last layer of
+a probe can undo it, the squared error only changes by a factor, and one learning rate
+then suits the first prefix and the fortieth.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Int
+
+from algoscope.probing.budgets import ProbingConfig
+from algoscope.probing.probes import Kind, Probe, random_probe
+from algoscope.probing.states import StateSplit
+from algoscope.probing.targets import TargetSplit
+
+STEPS_PER_CALL = 100  # after so many steps Python can report and be interrupted
+TEST_BATCH = 128  # datasets whose errors are computed at a time
+
+Targets = Float[np.ndarray, "datasets prefixes size"]
+
+
+class Fitted(NamedTuple):
+    """What probes reach on datasets that they were not trained on."""
+
+    error: Float[np.ndarray, "layers prefixes"]  # mean squared, per dimension
+    attention: Float[np.ndarray, "layers prefixes time"]
+
+
+def variance(targets: TargetSplit) -> Float[np.ndarray, " prefixes"]:
+    """Return the error of always answering the mean of the training datasets."""
+    errors = targets.test - targets.training.mean(axis=0)
+    return np.mean(errors**2, axis=(0, 2))
+
+
+def scales(training: Targets) -> Float[np.ndarray, " prefixes"]:
+    """Return what targets are divided by while training; 1 for a constant target."""
+    spread = np.sqrt(variance(TargetSplit(training, training)))
+    return np.where(spread > 0, spread, 1)
+
+
+def initial_probes(
+    kind: Kind,
+    config: ProbingConfig,
+    *,
+    layers: tuple[int, ...],
+    hidden_size: int,
+    target_size: int,
+    seed: int,
+) -> Probe:
+    """Return a stack [layers, prefixes]; each depends on its own layer and n only."""
+
+    def draw(layer: int, prefix: int) -> Probe:
+        return random_probe(
+            np.random.default_rng([seed, layer, prefix]),
+            kind,
+            time=config.time,
+            hidden_size=hidden_size,
+            value_size=config.value_size,
+            inner_size=config.inner_size,
+            target_size=target_size,
+        )
+
+    drawn = [draw(layer, n) for layer in layers for n in config.prefixes]
+
+    def stack(*leaves: Array) -> Array:
+        first = (len(layers), len(config.prefixes))
+        return jnp.asarray(np.stack(leaves).reshape(*first, *leaves[0].shape))
+
+    return jax.tree.map(stack, *drawn)
+
+
+def predict(
+    probes: Probe,
+    h: Float[Array, "layers batch time hidden"],
+    last: Int[Array, " prefixes"],
+) -> Float[Array, "layers prefixes batch size"]:
+    """Return v̂ of every probe of a stack [layers, prefixes]."""
+
+    def of_layer(probes: Probe, h: Float[Array, "batch time hidden"]) -> Array:
+        return jax.vmap(lambda probe, last: probe(h, last))(probes, last)
+
+    return jax.vmap(of_layer)(probes, h)
+
+
+@eqx.filter_jit
+def _advance(
+    probes: Probe,
+    state: optax.OptState,
+    learning_rate: Float[Array, ""],
+    h: Float[Array, "layers datasets time hidden"],
+    targets: Float[Array, "prefixes datasets size"],
+    last: Int[Array, " prefixes"],
+    rows: Int[Array, "steps batch"],
+) -> tuple[Probe, optax.OptState]:
+    """Return the probes and Adam's moments after one step per row of `rows`."""
+    optimizer = optax.adam(learning_rate)
+
+    def loss(probes: Probe, rows: Int[Array, " batch"]) -> Float[Array, ""]:
+        wanted = targets[:, rows][None]
+        errors = predict(probes, h[:, rows], last) - wanted
+        return jnp.sum(errors * errors) / rows.shape[0]
+
+    def step(carry, rows: Int[Array, " batch"]):
+        probes, state = carry
+        gradient = jax.grad(loss)(probes, rows)
+        updates, state = optimizer.update(gradient, state)
+        return (eqx.apply_updates(probes, updates), state), None
+
+    (probes, state), _ = jax.lax.scan(step, (probes, state), rows)
+    return probes, state
+
+
+@eqx.filter_jit
+def _measure(
+    probes: Probe,
+    h: Float[Array, "datasets layers time hidden"],
+    targets: Float[Array, "datasets prefixes size"],
+    last: Int[Array, " prefixes"],
+) -> tuple[Float[Array, "layers prefixes"], Float[Array, "layers prefixes time"]]:
+    """Return the mean squared error per dimension, and α."""
+
+    def of_dataset(both):
+        h, wanted = both
+        errors = predict(probes, h[:, None], last)[:, :, 0] - wanted[None]
+        return jnp.mean(errors * errors, axis=-1)
+
+    each = jax.lax.map(of_dataset, (h, targets), batch_size=TEST_BATCH)
+    attend = jax.vmap(jax.vmap(Probe.attention), in_axes=(0, None))
+    return jnp.mean(each, axis=0), attend(probes, last)
+
+
+def train_probes(
+    probes: Probe,
+    states: StateSplit,
+    targets: TargetSplit,
+    config: ProbingConfig,
+    *,
+    seed: int,
+    report: Callable[[int], None] = lambda steps: None,
+) -> Fitted:
+    """Train a stack [layers, prefixes] on `training` and measure it on `test`.
+
+    `report` is told how many steps were just done.
+    """
+    training, test = targets
+    mean, scale = training.mean(axis=0), scales(training)
+
+    def scaled(values: Targets) -> Float[np.ndarray, "datasets prefixes size"]:
+        return ((values - mean) / scale[:, None]).astype(np.float32)
+
+    last = jnp.asarray([2 * n for n in config.prefixes])
+    rate = jnp.asarray(config.learning_rate, jnp.float32)
+    state = optax.adam(rate).init(eqx.filter(probes, eqx.is_array))
+    h = jnp.asarray(states.training)
+    wanted = jnp.asarray(np.moveaxis(scaled(training), 1, 0))
+    size = (config.steps, config.batch_size)
+    rows = np.random.default_rng(seed).integers(len(training), size=size)
+    for start in range(0, config.steps, STEPS_PER_CALL):
+        some = jnp.asarray(rows[start : start + STEPS_PER_CALL])
+        probes, state = _advance(probes, state, rate, h, wanted, last, some)
+        jax.block_until_ready(state)
+        report(len(some))
+    del h
+    held_out = jnp.asarray(np.moveaxis(states.test, 0, 1))
+    error, alpha = _measure(probes, held_out, jnp.asarray(scaled(test)), last)
+    return Fitted(np.asarray(error, np.float64) * scale**2, np.asarray(alpha))

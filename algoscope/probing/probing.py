@@ -1,0 +1,212 @@
+"""Which intermediate quantities does a learner compute, and where? (paper §5, app. E).
+
+For every target, kind of probe, layer and prefix one probe is trained on the frozen
+learner's hidden states and measured on held-out datasets. Targets and kinds share the
+hidden states, and learner and controls share the datasets.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from algoscope.comparison import Progress, provenance
+from algoscope.learner import InContextLearner
+from algoscope.probing.budgets import ProbingConfig
+from algoscope.probing.chunks import Chunks, digest_of_arrays, digest_of_learner
+from algoscope.probing.closed_form import fit_least_squares
+from algoscope.probing.fitting import (
+    Fitted,
+    initial_probes,
+    train_probes,
+    variance,
+)
+from algoscope.probing.probes import Kind
+from algoscope.probing.result import Measurement, ProbingResult
+from algoscope.probing.states import (
+    StateSplit,
+)
+from algoscope.probing.targets import Target, find_targets
+from algoscope.probing.trials import Trial
+from algoscope.tasks import Task
+from algoscope.validation import InvalidValueError
+
+STATES_BYTES = 2**31  # hidden states held at a time; more layers than fit: more passes
+
+
+def probe(
+    learner: InContextLearner,
+    task: Task,
+    config: ProbingConfig,
+    *,
+    targets: Sequence[str | Target] = ("moment", "w_ols"),
+    controls: Sequence[InContextLearner] = (),
+    directory: Path | None = None,
+    progress: Progress | None = None,
+) -> ProbingResult:
+    """Probe a learner, and the controls in the same way on the same datasets.
+
+    With a `directory`, every finished chunk is written there; a rerun skips those and
+    computes the others to the same bits. `progress` is told the steps done, and all
+    steps.
+    """
+    chosen = find_targets(targets)
+    learners = [learner, *controls]
+    _refuse_unfit(learners, task)
+    layers = {each.name: config.layers_of(each) for each in learners}
+    calls = sum(-(-len(each) // config.layers_per_call) for each in layers.values())
+    total = calls * config.repeats * len(chosen) * len(config.kinds) * config.steps
+    steps = _Steps(progress, total)
+    chunks = Chunks(directory)
+    fitted: dict[tuple[str, str, str], list[Fitted]] = {}
+    variances: dict[str, list[np.ndarray]] = {}
+    for repeat in range(config.repeats):
+        trial = Trial.draw(task, config, chosen, repeat)
+        for target in chosen:
+            of_mean = variance(trial.targets[target.name])
+            variances.setdefault(target.name, []).append(of_mean)
+        for each in learners:
+            found: dict[tuple[str, str], list[Fitted]] = {}
+            for key, part in _probe_once(each, trial, config, chunks, steps.add):
+                found.setdefault(key, []).append(part)
+            for (target, kind), parts in found.items():
+                whole = Fitted(*map(np.concatenate, zip(*parts, strict=True)))
+                fitted.setdefault((each.name, target, kind), []).append(whole)
+    measurements = tuple(
+        Measurement(
+            learner=name,
+            target=target,
+            kind=kind,
+            layers=layers[name],
+            error=np.stack([part.error for part in parts]),
+            variance=np.stack(variances[target]),
+            attention=np.stack([part.attention for part in parts]),
+        )
+        for (name, target, kind), parts in fitted.items()
+    )
+    return ProbingResult(
+        learner=learner.name,
+        controls=tuple(control.name for control in controls),
+        dim=task.dim,
+        task=repr(task),
+        prefixes=config.prefixes,
+        config=config.as_dict(),
+        versions=provenance(),
+        measurements=measurements,
+    )
+
+
+def _probe_once(
+    learner: InContextLearner,
+    trial: Trial,
+    config: ProbingConfig,
+    chunks: Chunks,
+    report: Callable[[int], None],
+) -> Iterator[tuple[tuple[str, str], Fitted]]:
+    """Yield (target, kind) and what was measured, in the order of the layers."""
+    weights = digest_of_learner(learner)
+    digests = {
+        name: digest_of_arrays(values._asdict())
+        for name, values in trial.targets.items()
+    }
+    for passed in _passes(learner, config):
+        states = None  # computed when the first chunk is missing
+        whole = tuple(layer for group in passed for layer in group)
+        for group in passed:
+            start = whole.index(group[0])
+            for target, kind in _each(trial, config):
+                identity = {
+                    "learner": weights,
+                    "task": trial.task,
+                    "target": digests[target],
+                    "kind": kind,
+                    "layers": group,
+                    "seed": trial.seed,
+                    "config": _deciding(config),
+                    "versions": provenance(),
+                }
+                label = f"{learner.name}-{target}-{kind}-{group[0]}-seed{trial.seed}"
+                part = chunks.load(label, identity)
+                if part is None:
+                    if states is None:
+                        states = trial.states(learner, whole)
+                    some = StateSplit(*(s[start : start + len(group)] for s in states))
+                    part = _fit(some, trial, target, kind, group, config, report)
+                    chunks.save(label, identity, part)
+                else:
+                    report(config.steps)
+                yield (target, kind), part
+        del states
+
+
+def _fit(
+    states: StateSplit,
+    trial: Trial,
+    target: str,
+    kind: Kind,
+    layers: tuple[int, ...],
+    config: ProbingConfig,
+    report: Callable[[int], None],
+) -> Fitted:
+    values = trial.targets[target]
+    if config.solver == "least_squares":
+        part = fit_least_squares(states, values, config.prefixes)
+        report(config.steps)
+        return part
+    probes = initial_probes(
+        kind,
+        config,
+        layers=layers,
+        hidden_size=states.training.shape[-1],
+        target_size=values.training.shape[2],
+        seed=trial.seed,
+    )
+    return train_probes(probes, states, values, config, seed=trial.seed, report=report)
+
+
+def _each(trial: Trial, config: ProbingConfig) -> Iterator[tuple[str, Kind]]:
+    return ((target, kind) for target in trial.targets for kind in config.kinds)
+
+
+def _passes(
+    learner: InContextLearner, config: ProbingConfig
+) -> Iterator[list[tuple[int, ...]]]:
+    """Yield the groups of layers, as many as fit into memory at a time."""
+    layers, size = config.layers_of(learner), config.layers_per_call
+    groups = [layers[i : i + size] for i in range(0, len(layers), size)]
+    hidden_size = learner.transformer.w_e.shape[0]
+    datasets = config.num_training + config.num_test
+    bytes_per_group = 4 * size * datasets * config.time * hidden_size
+    at_once = max(1, STATES_BYTES // bytes_per_group)
+    for start in range(0, len(groups), at_once):
+        yield groups[start : start + at_once]
+
+
+def _deciding(config: ProbingConfig) -> dict[str, Any]:
+    """Return the choices that decide the numbers of a chunk."""
+    others = ("kinds", "layers", "repeats", "seed", "layers_per_call")
+    return {k: v for k, v in config.as_dict().items() if k not in others}
+
+
+class _Steps:
+    """Tells how many of all steps are done."""
+
+    def __init__(self, progress: Progress | None, total: int):
+        self.progress, self.total, self.done = progress, total, 0
+
+    def add(self, steps: int) -> None:
+        self.done += steps
+        if self.progress is not None:
+            self.progress(self.done, self.total)
+
+
+def _refuse_unfit(learners: list[InContextLearner], task: Task) -> None:
+    names = [learner.name for learner in learners]
+    if len(set(names)) < len(names):
+        rule = "have names that differ from each other and from the learner's"
+        raise InvalidValueError("controls", rule, ", ".join(names))
+    for learner in learners:
+        if learner.dim != task.dim:
+            rule = f"have the dimension {learner.dim} of {learner.name}"
+            raise InvalidValueError("task", rule, task.dim)

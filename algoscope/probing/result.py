@@ -1,0 +1,193 @@
+"""What probing found, as data: saved, loaded and drawn without the models.
+
+Errors are mean squared errors per dimension of the target, on held-out datasets. They
+are averaged over prefixes before they are averaged over repeats, so an interval says
+how much another draw of datasets and of initial probes would change the average.
+"""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy import stats
+
+from algoscope.checkpoints import (
+    DamagedFileError,
+    load_arrays,
+    read_json,
+    save_arrays,
+    write_json,
+)
+from algoscope.validation import InvalidValueError, require_choice
+
+FORMAT = "algoscope probing"
+SUMMARY, ARRAYS = "probing.json", "probing.safetensors"
+INPUT = "input"  # as a control: the learner's own H⁽⁰⁾
+
+Measure = Literal["error", "relative"]
+PerLayer = Float[np.ndarray, " layers"]
+
+
+class Interval(NamedTuple):
+    """A mean over repeats with its 95 % interval, which takes two repeats or more."""
+
+    mean: PerLayer
+    low: PerLayer
+    high: PerLayer
+
+
+def interval(samples: Float[np.ndarray, "repeats layers"]) -> Interval:
+    """Return mean ± t s/√r over r repeats, t being Student's for r − 1."""
+    mean = samples.mean(axis=0)
+    if len(samples) < 2:
+        return Interval(mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan))
+    spread = samples.std(axis=0, ddof=1) / np.sqrt(len(samples))
+    margin = stats.t.ppf(0.975, len(samples) - 1) * spread
+    return Interval(mean, mean - margin, mean + margin)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Probes of one kind for one target in one learner."""
+
+    learner: str
+    target: str
+    kind: str
+    layers: tuple[int, ...]
+    error: Float[np.ndarray, "repeats layers prefixes"]
+    variance: Float[np.ndarray, "repeats prefixes"]  # the error of the mean answer
+    attention: Float[np.ndarray, "repeats layers prefixes time"]  # α
+
+    @property
+    def relative(self) -> Float[np.ndarray, "repeats layers prefixes"]:
+        """The error over the target's variance: 1 is no better than the mean.
+
+        NaN where the target is constant.
+        """
+        known = np.where(self.variance > 0, self.variance, np.nan)
+        return self.error / known[:, None]
+
+    def samples(
+        self, measure: Measure = "relative"
+    ) -> Float[np.ndarray, "repeats layers"]:
+        """Return the mean over prefixes, for every repeat."""
+        require_choice("measure", measure, ("error", "relative"))
+        return getattr(self, measure).mean(axis=2)
+
+    def per_layer(self, measure: Measure = "relative") -> Interval:
+        """Return the mean over prefixes, with its interval over repeats."""
+        return interval(self.samples(measure))
+
+    def best_layer(self, measure: Measure = "relative") -> int:
+        """Return the place in `layers` of the least error."""
+        return int(np.argmin(self.per_layer(measure).mean))
+
+
+@dataclass(frozen=True)
+class ProbingResult:
+    """All measurements of a learner and of its controls."""
+
+    learner: str
+    controls: tuple[str, ...]
+    dim: int
+    task: str
+    prefixes: tuple[int, ...]
+    config: dict[str, Any]
+    versions: dict[str, str]
+    measurements: tuple[Measurement, ...]
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets, in the order in which they were asked."""
+        return tuple(dict.fromkeys(each.target for each in self.measurements))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of probes."""
+        return tuple(dict.fromkeys(each.kind for each in self.measurements))
+
+    def of(self, target: str, kind: str, learner: str | None = None) -> Measurement:
+        """Return one measurement, by default of the learner itself."""
+        learner = self.learner if learner is None else learner
+        require_choice("target", target, self.targets)
+        require_choice("kind", kind, self.kinds)
+        require_choice("learner", learner, (self.learner, *self.controls))
+        wanted = (target, kind, learner)
+        return next(
+            m for m in self.measurements if (m.target, m.kind, m.learner) == wanted
+        )
+
+    def selectivity(
+        self, target: str, kind: str, control: str, measure: Measure = "relative"
+    ) -> Interval:
+        """Return, per layer, the control's error minus the learner's.
+
+        `control` is the name of another learner, whose layers are compared one by one,
+        or `input`, the learner's own H⁽⁰⁾. Both were probed on the same datasets, so
+        differences are taken within a repeat.
+        """
+        own = self.of(target, kind)
+        require_choice("control", control, (INPUT, *self.controls))
+        if control == INPUT:
+            if 0 not in own.layers:
+                rule = "hold 0, the input, to be compared with it"
+                raise InvalidValueError("layers", rule, own.layers)
+            place = own.layers.index(0)
+            other = own.samples(measure)[:, place : place + 1]
+            return interval(other - own.samples(measure))
+        against = self.of(target, kind, control)
+        if against.layers != own.layers:
+            remedy = "Compare `per_layer` of both, or probe the layers that both have."
+            rule = f"have been probed at the layers {own.layers}"
+            raise InvalidValueError("control", rule, against.layers, remedy)
+        return interval(against.samples(measure) - own.samples(measure))
+
+    def save(self, directory: Path) -> None:
+        """Write `probing.json`, and the arrays beside it as safetensors."""
+        arrays, listed = {}, []
+        for index, each in enumerate(self.measurements):
+            names = ("error", "variance", "attention")
+            arrays |= {f"{index}.{name}": getattr(each, name) for name in names}
+            listed.append(
+                {
+                    "learner": each.learner,
+                    "target": each.target,
+                    "kind": each.kind,
+                    "layers": list(each.layers),
+                }
+            )
+        plain = {f.name: getattr(self, f.name) for f in fields(self)[:-1]}
+        save_arrays(directory / ARRAYS, arrays, {"format": FORMAT})
+        write_json(
+            directory / SUMMARY, {"format": FORMAT, **plain, "measurements": listed}
+        )
+
+    @classmethod
+    def load(cls, directory: Path) -> "ProbingResult":
+        """Read a result that `save` wrote."""
+        values = read_json(directory / SUMMARY)
+        arrays, _ = load_arrays(directory / ARRAYS)
+        try:
+            if values.pop("format") != FORMAT:
+                raise KeyError("format")
+            measurements = tuple(
+                Measurement(
+                    learner=each["learner"],
+                    target=each["target"],
+                    kind=each["kind"],
+                    layers=tuple(each["layers"]),
+                    error=arrays[f"{index}.error"],
+                    variance=arrays[f"{index}.variance"],
+                    attention=arrays[f"{index}.attention"],
+                )
+                for index, each in enumerate(values.pop("measurements"))
+            )
+            for name in ("controls", "prefixes"):
+                values[name] = tuple(values[name])
+            return cls(measurements=measurements, **values)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DamagedFileError(
+                str(directory), "hold a saved probing result", f"an error in {error}"
+            ) from error

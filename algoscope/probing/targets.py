@@ -1,0 +1,132 @@
+"""What a probe looks for: quantities of the examples, after every prefix (paper §5).
+
+The paper probes for XᵀY and the minimum-norm least-squares weights, which gradient
+descent and ridge regression would compute on their way to a prediction.
+
+Axes: `prefixes` of 0, 1, …, n examples; `size` the components of the target.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from algoscope.predictors import LinearPredictor, ols, ridge
+from algoscope.predictors.moments import prefix_moments
+from algoscope.tasks import Dataset
+from algoscope.validation import InvalidValueError, require_choice
+
+Values = Float[Array, "prefixes size"]
+OfExamples = Callable[[Float[Array, "examples dim"], Float[Array, " examples"]], Values]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A named quantity of a dataset after 0, 1, …, n of its examples."""
+
+    name: str
+    of: Callable[[Dataset], Values]
+
+    @classmethod
+    def of_examples(cls, name: str, function: OfExamples) -> "Target":
+        """Return the target that a function of all x and y computes.
+
+        Example:
+            >>> labels = Target.of_examples("Σy", lambda x, y: jnp.cumsum(y)[:, None])
+            >>> labels.name
+            'Σy'
+        """
+        return cls(name, lambda data: function(data.x, data.y))
+
+
+def weights_of(predictor: LinearPredictor) -> Target:
+    """Return the weights of a linear algorithm as a target.
+
+    Example:
+        >>> weights_of(ridge(0.5)).name
+        'w of Ridge(0.5)'
+    """
+    return Target.of_examples(f"w of {predictor.name}", predictor.prefix_weights)
+
+
+def _moment(x: Float[Array, "examples dim"], y: Float[Array, " examples"]) -> Values:
+    return prefix_moments(x, y)[1]
+
+
+def _gram(x: Float[Array, "examples dim"], y: Float[Array, " examples"]) -> Values:
+    gram, _ = prefix_moments(x, y)
+    return gram.reshape(gram.shape[0], -1)
+
+
+def _residual(x: Float[Array, "examples dim"], y: Float[Array, " examples"]) -> Values:
+    """Return yₙ − w_OLS(n−1)ᵀxₙ: how wrong least squares was about the last label.
+
+    After no examples there is no last label: it is 0 there.
+    """
+    errors = y - ols.predict_prefixes(x, y)
+    return jnp.concatenate([jnp.zeros(1, y.dtype), errors])[:, None]
+
+
+def _true_weights(data: Dataset) -> Values:
+    return jnp.tile(data.w[None], (data.x.shape[0] + 1, 1))
+
+
+TARGETS: dict[str, Target] = {
+    "moment": Target.of_examples("moment", _moment),  # XᵀY
+    "w_ols": Target.of_examples("w_ols", ols.prefix_weights),  # of minimum norm
+    "gram": Target.of_examples("gram", _gram),  # XᵀX, all d² entries
+    "w_ridge": Target.of_examples("w_ridge", ridge(0.1).prefix_weights),
+    "residual": Target.of_examples("residual", _residual),
+    "w": Target("w", _true_weights),  # behind the labels, not computed from them
+}
+
+
+def find_targets(targets: Sequence[str | Target]) -> list[Target]:
+    """Return targets from names or targets; their names must differ."""
+    found = []
+    for target in targets:
+        if isinstance(target, str):
+            require_choice("target", target, TARGETS)
+            target = TARGETS[target]
+        found.append(target)
+    names = [target.name for target in found]
+    if not names or len(set(names)) < len(names):
+        rule = "name at least one target, and none twice"
+        raise InvalidValueError("targets", rule, ", ".join(names) or "none")
+    return found
+
+
+class TargetSplit(NamedTuple):
+    """A target on the datasets to fit on, and on those to be measured on."""
+
+    training: Float[np.ndarray, "datasets prefixes size"]
+    test: Float[np.ndarray, "others prefixes size"]
+
+
+@lru_cache(maxsize=64)
+def _compiled(target: Target) -> Callable[[Dataset], Array]:
+    return jax.jit(jax.vmap(target.of))
+
+
+def target_values(
+    target: Target, data: Dataset, prefixes: tuple[int, ...]
+) -> Float[np.ndarray, "datasets asked size"]:
+    """Return a target of every dataset after the prefixes asked, in float64."""
+    longest = data.x.shape[1]
+    with jax.enable_x64(True):
+        exact = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), data)
+        values = np.asarray(_compiled(target)(exact))
+    if values.ndim != 3 or values.shape[1] != longest + 1:
+        rule = f"give {longest + 1} rows from {longest} examples, one per prefix"
+        shape = f"shape {values.shape[1:]}"
+        raise InvalidValueError(f"target {target.name}", rule, shape)
+    chosen = values[:, list(prefixes)]
+    if not np.all(np.isfinite(chosen)):
+        rule = "be finite after every prefix asked"
+        raise InvalidValueError(f"target {target.name}", rule, "NaN or infinity")
+    return chosen

@@ -1,0 +1,106 @@
+"""Probes of transformers whose inside is known: the compiler says what is where (§5).
+
+SGD compiled as a replay writes wₙ into named rows in a known layer, at the positions
+that have seen yₙ: 2n − 1, of yₙ itself, and 2n, of the query.
+"""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from algoscope.construction import Construction
+from algoscope.construction.algorithms import SGD
+from algoscope.learner import InContextLearner
+from algoscope.predictors import sgd
+from algoscope.probing import ProbingConfig, ProbingResult, probe, weights_of
+from algoscope.probing.states import TRAINING, draw_datasets, hidden_states
+from algoscope.probing.targets import target_values
+from algoscope.sequences import encode_context
+from algoscope.tasks import LinearRegression
+
+ALPHA = 0.05
+TASK = LinearRegression(dim=2)
+CONSTRUCTION = Construction(SGD(ALPHA), dim=2, num_examples=3)
+TARGET = weights_of(sgd(ALPHA))
+
+EXACT = ProbingConfig(
+    kinds=("linear",),
+    prefixes=(1, 2, 3),
+    num_training=512,
+    num_test=256,
+    repeats=1,
+    solver="least_squares",
+)
+
+
+@cache
+def compiled() -> InContextLearner:
+    """Return SGD, calibrated on more datasets than are probed."""
+    data = draw_datasets(TASK, num_datasets=4096, num_examples=4, seed=9, fold=0)
+    tokens = 1.5 * np.asarray(encode_context(data.x, data.y), np.float64)
+    return CONSTRUCTION.compile(tokens).learner("sgd")
+
+
+@cache
+def probed() -> ProbingResult:
+    return probe(compiled(), TASK, EXACT, targets=[TARGET])
+
+
+def written_at(n: int) -> tuple[int, np.ndarray]:
+    """Return l of the first H⁽ˡ⁾ that holds wₙ, and the rows that hold it."""
+    arrangement = CONSTRUCTION.arrange()
+    (event,) = (e for e in arrangement.schedule.layers if e.out.name == f"w{n}")
+    rows = arrangement.allocation.rows[event.out]
+    return arrangement.schedule.layers[event] + 1, rows
+
+
+def test_weights_are_found_from_the_layer_on_that_writes_them():
+    relative = probed().of(TARGET.name, "linear").relative[0]
+    for index, n in enumerate(EXACT.prefixes):
+        layer, _ = written_at(n)
+        assert np.all(relative[layer:, index] < 1e-6)  # a share of the variance
+        assert np.all(relative[:layer, index] > 0.1)
+    assert [written_at(n)[0] for n in EXACT.prefixes] == [1, 3, 5]
+
+
+def test_weights_are_found_at_the_positions_that_have_seen_the_last_label():
+    found = probed().of(TARGET.name, "linear")
+    for index, n in enumerate(EXACT.prefixes):
+        layer, _ = written_at(n)
+        places = found.attention[0, layer:, index].argmax(axis=-1)
+        assert set(places.tolist()) <= {2 * n - 1, 2 * n}
+
+
+def test_the_compiler_wrote_them_into_the_rows_that_it_names():
+    data = draw_datasets(TASK, num_datasets=512, num_examples=4, seed=0, fold=TRAINING)
+    states = hidden_states(compiled(), data, tuple(range(7)))
+    weights = target_values(TARGET, data, EXACT.prefixes)
+    for index, n in enumerate(EXACT.prefixes):
+        layer, rows = written_at(n)
+        held = states[layer, :, 2 * n][:, rows]
+        np.testing.assert_allclose(held, weights[:, index], rtol=1e-6, atol=1e-9)
+
+
+def test_the_trained_probe_finds_them_too():
+    """Position 0 costs nothing: its w is always zero. Others hold older weights."""
+    n = 2
+    layer, _ = written_at(n)
+    config = replace(
+        EXACT,
+        solver="adam",
+        layers=(layer - 1, layer),
+        layers_per_call=2,
+        value_size=16,
+        learning_rate=1e-2,
+        steps=1000,
+    )
+    found = probe(compiled(), TASK, config, targets=[TARGET]).measurements[0]
+    index = EXACT.prefixes.index(n)
+    before, after = found.relative[0, :, index]
+    assert after < 1e-2
+    assert before > 0.1
+    alpha = found.attention[0, 1, index]
+    assert alpha[2 * n - 1] + alpha[2 * n] > 0.75
+    assert alpha[1] + alpha[2] < 0.1
+    assert np.all(alpha[2 * n + 1 :] == 0)
