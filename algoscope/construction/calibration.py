@@ -19,7 +19,7 @@ from algoscope.construction.values import Register
 from algoscope.validation import InvalidValueError
 
 Range = Float[np.ndarray, " products"]
-NUM_DATASETS = 32
+COLUMNS = 8192  # so many columns are looked at, and at least those of 64 datasets
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,14 @@ class Calibration:
 
 
 def example_tokens(
-    dim: int, num_examples: int, num_datasets: int = NUM_DATASETS, seed: int = 0
+    dim: int, num_examples: int, num_datasets: int | None = None, seed: int = 0
 ) -> Tokens:
-    """Return datasets of the paper's task: x, w ~ N(0, I), noise of deviation 0.1."""
+    """Return datasets of the paper's task: x, w ~ N(0, I), noise of deviation 0.1.
+
+    By default as many as a calibration takes to meet rare large numbers.
+    """
+    if num_datasets is None:
+        num_datasets = max(64, COLUMNS // (2 * num_examples + 1))
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(num_datasets, num_examples + 1, dim))
     w = rng.normal(size=(num_datasets, dim, 1))

@@ -32,7 +32,7 @@ class Numerics:
     product: Product  # of operands between −1 and 1; its activation is the block's
     pad: float  # N of LayerNorm: two rows ±N dominate its variance
     gap: float  # by how much the scores of a head differ; a power of two
-    safety: float = 1.5  # operands may exceed those of the calibration so much
+    safety: float = 2.0  # operands may exceed those of the calibration so much
     pads: Pads = "reference"  # how LayerNorm's mean is made to drop out
     bypass: float | None = None  # N of σ(N + u) − N; None: σ(u) − σ(−u), exact
     layer_norm_epsilon: float = 0.0

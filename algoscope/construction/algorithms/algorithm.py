@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.construction.calibration import NUM_DATASETS, example_tokens
+from algoscope.construction.calibration import example_tokens
 from algoscope.construction.numerics import DType
 from algoscope.construction.program import Program
 from algoscope.construction.values import Value
@@ -48,7 +48,7 @@ class Algorithm:
         self,
         dim: int,
         num_examples: int,
-        num_datasets: int = NUM_DATASETS,
+        num_datasets: int | None = None,
         seed: int = 0,
     ) -> Float[np.ndarray, "datasets time token"]:
         """Return datasets of the kind that it is for: by default to calibrate it on."""

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from algoscope import predictors
 from algoscope.construction.algorithms.algorithm import Algorithm, zeros
-from algoscope.construction.calibration import NUM_DATASETS, example_tokens
+from algoscope.construction.calibration import example_tokens
 from algoscope.construction.events import Head
 from algoscope.construction.numerics import DType
 from algoscope.construction.program import Program
@@ -179,7 +179,7 @@ class LogisticSGD(Algorithm):
         self,
         dim: int,
         num_examples: int,
-        num_datasets: int = NUM_DATASETS,
+        num_datasets: int | None = None,
         seed: int = 0,
     ) -> Float[np.ndarray, "datasets time token"]:
         """Return datasets with the labels 0 and 1."""
