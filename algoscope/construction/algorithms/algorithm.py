@@ -18,6 +18,9 @@ class Algorithm:
     """A learning algorithm that can be compiled for any dimension and length."""
 
     name: ClassVar[str]
+    # How many datasets to calibrate on; None: many. Few where operands are quotients
+    # by numbers near zero: the rarest would make the range too wide for all others.
+    num_calibration: ClassVar[int | None] = None
 
     def program(self, dim: int, num_examples: int) -> Program:
         """Return the program that predicts at every x̃."""
@@ -52,6 +55,7 @@ class Algorithm:
         seed: int = 0,
     ) -> Float[np.ndarray, "datasets time token"]:
         """Return datasets of the kind that it is for: by default to calibrate it on."""
+        num_datasets = num_datasets or self.num_calibration
         return example_tokens(dim, num_examples, num_datasets, seed)
 
 

@@ -153,6 +153,7 @@ class MinimumNorm(Algorithm):
     """Least squares of minimum norm by Greville's recursion, for n ≤ d."""
 
     name: ClassVar[str] = "ols"
+    num_calibration: ClassVar[int | None] = 32
 
     @property
     def reference(self):

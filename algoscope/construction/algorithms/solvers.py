@@ -40,6 +40,7 @@ class Newton(Algorithm):
 
     steps: int = 8
     name: ClassVar[str] = "newton"
+    num_calibration: ClassVar[int | None] = 32
 
     def __post_init__(self):
         require_at_least("steps", self.steps, 0)
@@ -99,6 +100,7 @@ class ConjugateGradients(Algorithm):
     steps: int = 3
     floor: float = 1e-10
     name: ClassVar[str] = "conjugate_gradients"
+    num_calibration: ClassVar[int | None] = 32
 
     def __post_init__(self):
         require_at_least("steps", self.steps, 1)

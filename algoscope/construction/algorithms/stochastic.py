@@ -167,6 +167,7 @@ class Kaczmarz(Algorithm):
 
     learning_rate: float = 1.0
     name: ClassVar[str] = "kaczmarz"
+    num_calibration: ClassVar[int | None] = 32
 
     def __post_init__(self):
         require_positive("learning_rate", self.learning_rate)
