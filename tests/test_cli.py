@@ -23,11 +23,27 @@ def run(capsys, *arguments: str) -> tuple[int, str, str]:
     return status, printed.out, printed.err
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "models", "presets", "demo"])
+@pytest.mark.parametrize("command", cli.COMMANDS)
 def test_every_command_explains_itself(capsys, command):
     status, out, _ = run(capsys, command, "--help")
     assert status == 0
     assert f"usage: algoscope {command}" in out
+
+
+def test_the_overview_says_of_every_command_what_its_own_help_says(capsys):
+    status, out, _ = run(capsys, "--help")
+    assert status == 0
+    for name, about in cli.COMMANDS.items():
+        assert f"  {name} " in out
+        assert about in out
+        first = (cli._options(name).__doc__ or "").partition("\n")[0]
+        assert about == first
+
+
+def test_shells_can_complete_every_command(capsys):
+    status, out, _ = run(capsys, "--tyro-print-completion", "bash")
+    assert status == 0
+    assert all(name in out for name in cli.COMMANDS)
 
 
 def test_help_does_not_wait_for_jax():
@@ -79,8 +95,13 @@ def test_help_answers_within_a_third_of_a_second():
             ["demo", "--num-datasets", "-1"],
             "`num_datasets` must be at least 1, got -1.",
         ),
-        (["fly"], "fly"),
-        ([], "Missing subcommand"),
+        (["tran"], "`command` must be one of train, evaluate, "),
+        (["tran"], "got 'tran'. Did you mean 'train'?"),
+        (["--fly"], "--fly"),
+        (
+            [],
+            "`command` must be given, got none. `algoscope --help` lists them.",
+        ),
     ],
     ids=" ".join,
 )

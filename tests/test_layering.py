@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "algoscope"
 LAYERS = [
     {"validation"},
     {"configuration"},
+    {"machine"},
     {"tasks", "transformer"},
     {
         "checkpoints",
@@ -25,9 +26,13 @@ LAYERS = [
     {"adapters", "comparison", "construction", "estimator"},
     {"cards", "figures", "identification", "verdict"},
     {"probing", "runs"},
+    {"sweeps"},
+    {"experiments"},
+    {"report"},
     {"__init__"},
-    {"console", "options"},
-    {"constructing", "demo", "measuring"},
+    {"console"},
+    {"demo"},
+    {"commands"},
     {"cli"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}

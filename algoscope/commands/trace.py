@@ -1,89 +1,46 @@
-"""What `algoscope build` and `algoscope trace` do."""
+"""`algoscope trace`: what a transformer that was written by hand computes."""
 
-import inspect
 import json
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
-from algoscope.options import Build, Trace
-from algoscope.validation import InvalidValueError, require_at_least, require_choice
+import tyro
 
+from algoscope.validation import InvalidValueError, require_at_least
 
-def run_build(command: Build) -> None:
-    """Write a transformer that runs an algorithm, and show what each layer does."""
-    from algoscope.construction.algorithms import ALGORITHMS
-
-    if command.list:
-        _print_algorithms(command)
-        return
-    require_choice("algorithm", command.algorithm, ALGORITHMS)
-    kind = ALGORITHMS[command.algorithm]
-    known = inspect.signature(kind).parameters
-    for name, value in command.parameters.items():
-        if name not in known:
-            rule = f"be left out for {command.algorithm}"
-            has = ", ".join(f"`{each}`" for each in known) or "no parameters"
-            raise InvalidValueError(name, rule, value, f"It has {has}.")
-    require_at_least("dim", command.dim, 1)
-    require_at_least("examples", command.examples, 1)
-    import jax
-
-    jax.config.update("jax_enable_x64", command.dtype == "float64")
-    from algoscope.construction.building import Construction, save_construction
-    from algoscope.construction.listing import listing
-
-    construction = Construction(
-        kind(**command.parameters),
-        command.dim,
-        command.examples,
-        command.dtype,
-        command.activation,
-        command.layer_norm_epsilon,
-        command.pre_norm,
-    )
-    compiled = construction.compile()
-    if command.out is not None:
-        save_construction(construction, compiled, command.out)
-    lines = listing(compiled)
-    if command.json:
-        facts = {
-            **construction.as_dict(),
-            "num_layers": compiled.num_layers,
-            "hidden_size": compiled.hidden_size,
-            "num_parameters": compiled.transformer.num_parameters,
-            "listing": [vars(line) for line in lines],
-        }
-        print(json.dumps(facts))
-        return
-    print("\n".join(map(str, lines)))
-    print(
-        f"{construction.name}: {compiled.num_layers} layers, "
-        f"{compiled.hidden_size} rows, {compiled.transformer.num_parameters:,} numbers"
-        + (f", in {command.out}" if command.out is not None else "")
-    )
+CHAINS = ("theorem_1", "theorem_2", "sgd_chain", "ridge_chain")
 
 
-def _print_algorithms(command: Build) -> None:
-    from algoscope.construction.algorithms import ALGORITHMS
+@dataclass(frozen=True)
+class Trace:
+    """Show step by step what a transformer that was written by hand computes."""
 
-    entries: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "parameters": {
-                each.name: each.default
-                for each in inspect.signature(kind).parameters.values()
-            },
-            "about": (inspect.getdoc(kind) or "")
-            .partition("\n\n")[0]
-            .replace("\n", " "),
-        }
-        for name, kind in ALGORITHMS.items()
+    target: Annotated[
+        tyro.conf.Positional[str],
+        tyro.conf.arg(
+            metavar="TARGET",
+            help="A directory that `algoscope build` wrote, or one of the paper's "
+            "chains: theorem_1, theorem_2, sgd_chain, ridge_chain.",
+        ),
     ]
-    if command.json:
-        print(json.dumps(entries))
-        return
-    for entry in entries:
-        given = ", ".join(f"{k}={v:g}" for k, v in entry["parameters"].items())
-        print(f"{entry['name'] + '(' + given + ')':<58} {entry['about']}")
+    examples: int | None = None
+    """How many examples to show. By default three, or all that there is room for."""
+    dim: int = 2
+    """d of a chain."""
+    learning_rate: float = 0.05
+    """α of a chain."""
+    penalty: float = 0.1
+    """λ of a chain."""
+    paper: bool = False
+    """Run a chain with the paper's own approximations."""
+    show: Literal["computed", "exact", "difference"] = "computed"
+    """What is shown of every register; --json holds all three."""
+    layer: int | None = None
+    """Show this layer only, counted from 1."""
+    seed: int = 0
+    """Seed of the dataset that is shown."""
+    json: bool = False
+    """Print the matrices as JSON."""
 
 
 def run_trace(command: Trace) -> None:
@@ -102,9 +59,6 @@ def run_trace(command: Trace) -> None:
         print(json.dumps(as_dict(steps)))
     else:
         print(as_text(steps, command.show, command.layer or 0))
-
-
-CHAINS = ("theorem_1", "theorem_2", "sgd_chain", "ridge_chain")
 
 
 def _trace_chain(command: Trace) -> list[Any]:

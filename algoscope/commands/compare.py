@@ -1,0 +1,79 @@
+"""`algoscope compare`: any predictor against textbook algorithms."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from algoscope.commands.measuring import (
+    Target,
+    find_target,
+    report_comparison,
+    stopping_cleanly,
+)
+from algoscope.validation import require_at_least
+
+BLACK_BOX_DATASETS = 200
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Compare any predictor with textbook algorithms, by every metric."""
+
+    target: Target
+    references: Annotated[tuple[str, ...], tyro.conf.arg(name="with")] = ()
+    """Algorithms, such as ols ridge(0.1) newton(4). By default those of figure 1."""
+    metrics: tuple[str, ...] = ("spd", "ilwd", "r2")
+    """What is measured, or all."""
+    dim: int | None = None
+    """d of the test data. By default the model's, otherwise 4."""
+    num_examples: int | None = None
+    """The most examples before a query. By default the model's, otherwise 20."""
+    num_datasets: int | None = None
+    """Held-out datasets. By default 10,000, and 200 for what is not run by JAX."""
+    noise_variance: float = 0.0
+    """σ² of the test data."""
+    prior_variance: float = 1.0
+    """τ² of the test data."""
+    seed: int = 0
+    """Seed of the test data."""
+    timeout: float = 60.0
+    """Seconds after which an answer counts as missing."""
+    out: Path | None = None
+    """Write the comparison to this file."""
+    figure: Path | None = None
+    """Draw SPD and ILWD (figure 1) to this .png, .svg or .pdf file."""
+    linearity_figure: Path | None = None
+    """Draw R² of the linear fit (figure 6) to this file."""
+    json: bool = False
+    """Print the comparison as JSON."""
+
+
+def run_compare(command: Compare) -> None:
+    """Compare the target with the references and print, save or draw the result."""
+    if command.num_datasets is not None:
+        require_at_least("num_datasets", command.num_datasets, 1)
+    from algoscope.comparison import ALL_METRICS, compare
+    from algoscope.console import measuring
+    from algoscope.figures import draw_linearity
+    from algoscope.predictors import BlackBox, figure_1_references, parse_predictor
+
+    references = tuple(map(parse_predictor, command.references))
+    metrics = ALL_METRICS if command.metrics == ("all",) else command.metrics
+    predictor, task, num_examples = find_target(command)
+    is_black_box = isinstance(predictor, BlackBox)
+    default = BLACK_BOX_DATASETS if is_black_box else 10_000
+    with stopping_cleanly(), measuring(predictor) as (watched, _):
+        comparison = compare(
+            watched,
+            references or figure_1_references(),
+            task,
+            num_examples=num_examples,
+            num_datasets=command.num_datasets or default,
+            seed=command.seed,
+            metrics=metrics,
+        )
+    if command.linearity_figure:
+        draw_linearity(comparison, command.linearity_figure)
+    report_comparison(comparison, command)

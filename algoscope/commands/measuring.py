@@ -1,0 +1,93 @@
+"""What the commands that measure a target share: finding it, and showing the result."""
+
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import tyro
+
+from algoscope.commands.messages import complain
+from algoscope.validation import (
+    InvalidValueError,
+    require_at_least,
+    require_positive,
+)
+
+DEFAULT_DIM, DEFAULT_EXAMPLES = 4, 20
+
+TARGET = (
+    "A shipped model's name, a directory, a textbook algorithm such as ridge(0.1), "
+    "sklearn:Ridge(alpha=0.3), python:module:function, or cmd:COMMAND, a program that "
+    "answers JSON lines."
+)
+Target = Annotated[
+    tyro.conf.Positional[str], tyro.conf.arg(help=TARGET, metavar="TARGET")
+]
+
+
+@contextmanager
+def stopping_cleanly() -> Iterator[None]:
+    """End with one line and status 1 when a black box cannot be asked any further."""
+    from algoscope.predictors import PredictorFailedError
+
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: complain(message)
+        try:
+            yield
+        except PredictorFailedError as error:
+            complain(error)
+            sys.exit(1)
+
+
+def allow_precision(learner: Any) -> None:
+    """Switch JAX to float64 for weights that were written in it."""
+    import jax
+
+    if learner.transformer.block.precision == "float64":
+        jax.config.update("jax_enable_x64", True)
+
+
+def find_target(command: Any, most_examples: int | None = None) -> tuple[Any, Any, int]:
+    """Return the predictor, the task it is measured on, and the most examples."""
+    require_positive("timeout", command.timeout)
+    require_at_least("seed", command.seed, 0)
+    for name in ("dim", "num_examples"):
+        if (value := getattr(command, name)) is not None:
+            require_at_least(name, value, 1)
+    from algoscope.adapters import load_target
+    from algoscope.learner import InContextLearner
+    from algoscope.tasks import LinearRegression
+
+    predictor = load_target(command.target, timeout=command.timeout)
+    dim, examples = DEFAULT_DIM, DEFAULT_EXAMPLES
+    if isinstance(predictor, InContextLearner):
+        allow_precision(predictor)
+        dim = predictor.dim
+        examples = predictor.max_examples
+        if most_examples is not None:
+            examples = min(examples, most_examples)
+        if command.dim not in (None, dim):
+            raise InvalidValueError("dim", f"be the model's {dim}", command.dim)
+    task = LinearRegression(
+        command.dim or dim, command.prior_variance, command.noise_variance
+    )
+    return predictor, task, command.num_examples or examples
+
+
+def report_comparison(comparison: Any, command: Any) -> None:
+    """Save, draw and print a comparison, as the options say."""
+    from algoscope.console import print_comparison
+    from algoscope.figures import draw_comparison
+
+    if command.out:
+        comparison.save(command.out)
+    if command.figure:
+        draw_comparison(comparison, command.figure)
+    if command.json:
+        print(json.dumps(asdict(comparison)))
+        return
+    print_comparison(comparison)
