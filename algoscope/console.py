@@ -106,6 +106,53 @@ def _plain_watcher(label: str) -> Callable[[Progress], None]:
     return watch
 
 
+Counter = Callable[[int, int], None]  # is told how much is done, and of how much
+
+
+@contextmanager
+def counting() -> Iterator[Callable[[str], Counter]]:
+    """Show how much is done of each named piece of work: bars, or plain lines."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _plain_counter
+        return
+    columns = (
+        TextColumn("{task.description}", style="bold", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with ProgressBar(*columns, console=console) as bar:
+
+        def start(label: str) -> Counter:
+            task = bar.add_task(label, total=None)
+            return lambda done, total: bar.update(task, completed=done, total=total)
+
+        yield start
+
+
+def _plain_counter(label: str) -> Counter:
+    begin = last = time.monotonic()
+    first: int | None = None  # what was done before the first report was there already
+
+    def count(done: int, total: int) -> None:
+        nonlocal last, first
+        now = time.monotonic()
+        first = done if first is None else first
+        if now - last < PLAIN_SECONDS and done < total:
+            return
+        last = now
+        left = ""
+        if done > first:
+            pace = (now - begin) / (done - first)
+            left = f"  left {duration(pace * (total - done))}"
+        print(f"{label}  {done:,}/{total:,}{left}", file=sys.stderr, flush=True)
+
+    return count
+
+
 def print_table(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> None:

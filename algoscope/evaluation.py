@@ -26,6 +26,7 @@ from algoscope.tasks import Dataset, Task
 from algoscope.validation import InvalidValueError, require_at_least
 
 BATCH = 250  # datasets per compiled call
+HELD_OUT = 2**31  # folded into keys: beyond any step of training
 
 Inputs = Float[np.ndarray, "datasets examples dim"]
 Labels = Float[np.ndarray, "datasets examples"]
@@ -36,6 +37,15 @@ def _sample(task: Task, keys: Key[Array, " datasets"], num_examples: int) -> Dat
     return jax.vmap(lambda key: task.sample(key, num_examples))(keys)
 
 
+def draw_datasets(
+    task: Task, *, num_datasets: int, num_examples: int, seed: int, fold: int
+) -> Dataset:
+    """Return datasets in float32; another `fold` of the seed's key draws others."""
+    key = jax.random.fold_in(jax.random.key(seed), fold)
+    with jax.enable_x64(False):
+        return _sample(task, jax.random.split(key, num_datasets), num_examples)
+
+
 def held_out(
     task: Task, *, num_datasets: int, num_examples: int, seed: int
 ) -> tuple[Inputs, Labels]:
@@ -43,10 +53,13 @@ def held_out(
     require_at_least("num_datasets", num_datasets, 1)
     require_at_least("num_examples", num_examples, 1)
     require_at_least("seed", seed, 0)
-    held_out_key = jax.random.fold_in(jax.random.key(seed), 2**31)  # beyond any step
-    keys = jax.random.split(held_out_key, num_datasets)
-    with jax.enable_x64(False):
-        data = _sample(task, keys, num_examples)
+    data = draw_datasets(
+        task,
+        num_datasets=num_datasets,
+        num_examples=num_examples,
+        seed=seed,
+        fold=HELD_OUT,
+    )
     return np.asarray(data.x), np.asarray(data.y)
 
 
@@ -104,11 +117,15 @@ def predict_all(predictor: Predictor | BlackBox, x: Inputs, y: Labels) -> Labels
         missing = np.full((total, 1), np.nan)
         return np.concatenate([missing, answers.reshape(total, -1)], axis=1)
     if isinstance(predictor, RangeAware):
-        for start in range(0, total, BATCH):
-            predictor.warn_outside_range(
-                x[start : start + BATCH], y[start : start + BATCH]
-            )
+        warn_in_batches(predictor, x, y)
     return run_in_batches(_compiled(predictor), x, y)
+
+
+def warn_in_batches(predictor: RangeAware, x: Inputs, y: Labels) -> None:
+    """Let a predictor warn of datasets that it is not made for."""
+    for start in range(0, len(x), BATCH):
+        some = slice(start, start + BATCH)
+        predictor.warn_outside_range(x[some], y[some])
 
 
 def _collect(

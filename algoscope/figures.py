@@ -52,7 +52,7 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
         f"d = {comparison.dim}, {sizes}",
         fontsize=11,
     )
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def draw_linearity(comparison: Comparison, path: Path) -> None:
@@ -77,10 +77,11 @@ def draw_linearity(comparison: Comparison, path: Path) -> None:
         f"{comparison.settings['num_queries']:,} queries",
         fontsize=11,
     )
-    _save(figure, path)
+    save_figure(figure, path)
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure to a file, whose ending decides the format."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context(SETTINGS):
         figure.tight_layout()

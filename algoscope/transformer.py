@@ -65,6 +65,7 @@ UNROLLED_LAYERS = 16
 EVERYWHERE = slice(None)  # all tokens
 
 Precision = Literal["any", "float32", "float64"]
+Edit = Callable[[Array, Array], Array]  # of ℓ and H⁽ˡ⁾ [batch, time, hidden]
 
 
 @dataclass(frozen=True)
@@ -290,6 +291,22 @@ class Transformer(eqx.Module):
             h, _ = final(h, self.block, at)
             output = self._read_out(h)
         return output.reshape(*tokens.shape[:-2], h.shape[1])
+
+    def edited(
+        self, tokens: Float[Array, "batch time token"], edit: Edit
+    ) -> Float[Array, "batch time"]:
+        """Return the outputs when each H⁽ˡ⁾ is replaced by edit(ℓ, H⁽ˡ⁾) on the way."""
+
+        def step(h, numbered):
+            depth, layer = numbered
+            h, _ = layer(h, self.block)
+            return edit(depth, h), None
+
+        depths = jnp.arange(self.num_layers + 1)
+        with self._precisely():
+            h = edit(depths[0], self._embed(tokens))
+            h, _ = jax.lax.scan(step, h, (depths[1:], self.layers))
+            return self._read_out(h)
 
     def _precisely(self) -> AbstractContextManager:
         """Return a context in which products keep all digits, if the weights need it.

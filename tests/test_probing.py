@@ -11,6 +11,7 @@ from refusals import refused, refuses
 from scipy import stats
 
 from algoscope.checkpoints import DamagedFileError
+from algoscope.evaluation import draw_datasets
 from algoscope.initialization import random_transformer
 from algoscope.learner import InContextLearner
 from algoscope.predictors import sgd
@@ -38,7 +39,6 @@ from algoscope.probing.probes import Kind, random_probe
 from algoscope.probing.result import Interval, Measurement, interval
 from algoscope.probing.states import (
     StateSplit,
-    draw_datasets,
     hidden_states,
     standardize,
 )

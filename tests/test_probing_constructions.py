@@ -7,15 +7,18 @@ that have seen yₙ: 2n − 1, of yₙ itself, and 2n, of the query.
 from dataclasses import replace
 from functools import cache
 
+import jax
 import numpy as np
 
 from algoscope.construction import Construction
 from algoscope.construction.algorithms import SGD
+from algoscope.evaluation import draw_datasets
 from algoscope.learner import InContextLearner
 from algoscope.predictors import sgd
 from algoscope.probing import ProbingConfig, ProbingResult, probe, weights_of
-from algoscope.probing.states import TRAINING, draw_datasets, hidden_states
+from algoscope.probing.states import TRAINING, hidden_states
 from algoscope.probing.targets import target_values
+from algoscope.probing.trials import Trial
 from algoscope.sequences import encode_context
 from algoscope.tasks import LinearRegression
 
@@ -104,3 +107,56 @@ def test_the_trained_probe_finds_them_too():
     assert alpha[2 * n - 1] + alpha[2 * n] > 0.75
     assert alpha[1] + alpha[2] < 0.1
     assert np.all(alpha[2 * n + 1 :] == 0)
+
+
+DEEP = Construction(SGD(ALPHA), dim=4, num_examples=10)
+DEEP_TASK = LinearRegression(dim=4)
+
+
+def least_squares_error(
+    features: np.ndarray, values: np.ndarray, fitted: int
+) -> np.ndarray:
+    """Return the held-out error of linear regression, over the variance."""
+    features = np.column_stack([features, np.ones(len(features))])
+    solution = np.linalg.lstsq(features[:fitted], values[:fitted])[0]
+    errors = values[fitted:] - features[fitted:] @ solution
+    return np.mean(errors**2) / np.mean(
+        (values[fitted:] - values[:fitted].mean(axis=0)) ** 2
+    )
+
+
+def test_ten_steps_in_four_dimensions_are_found_as_they_are_written():
+    """Before w₁₀ is written the probe reads no more of it than the program knows.
+
+    The control has what the program has computed by then, wₖ, and what it may hold
+    beside it: the last examples. A probe that beat it would compute by itself.
+    """
+    target = weights_of(sgd(ALPHA))
+    config = replace(EXACT, prefixes=(10,), num_training=1024, num_test=512)
+    data = draw_datasets(DEEP_TASK, num_datasets=2048, num_examples=11, seed=9, fold=0)
+    tokens = 1.5 * np.asarray(encode_context(data.x, data.y), np.float64)
+    learner = DEEP.compile(tokens).learner("sgd")
+    found = probe(learner, DEEP_TASK, config, targets=[target]).measurements[0]
+    relative = found.relative[0, :, 0]
+    assert len(relative) == 21
+    assert np.all(relative[19:] < 1e-3)
+    assert relative[0] > 0.95
+
+    trial = Trial.draw(DEEP_TASK, config, [target], 0)
+    x, y = (
+        np.concatenate([np.asarray(part, np.float64) for part in parts])
+        for parts in (
+            (trial.training.x, trial.test.x),
+            (trial.training.y, trial.test.y),
+        )
+    )
+    weights = np.asarray(jax.vmap(sgd(ALPHA).prefix_weights)(x, y))
+    for step in range(1, 10):
+        near = slice(step - 1, step + 2)
+        features = [weights[:, step], x[:, near].reshape(len(x), -1), y[:, near]]
+        query, label = x[:, 10], y[:, 9:10]
+        control = least_squares_error(
+            np.column_stack([*features, query, label]), weights[:, 10], 1024
+        )
+        assert relative[2 * step - 1] > 0.9 * control
+        assert relative[2 * step - 1] < 1.2 * control

@@ -16,7 +16,7 @@ from typing import Any
 from algoscope.adapters.failures import PredictorFailedError, one_line
 
 LONGEST = 2**24  # bytes of one reply
-GRACE = 5.0  # seconds for a program to end after its stdin has
+GRACE = 15.0  # seconds for a program to end after its stdin has
 PROTOCOL = "It must write one JSON object per request to stdout, all else to stderr."
 
 

@@ -27,6 +27,10 @@ TARGET = (
 Target = Annotated[
     tyro.conf.Positional[str], tyro.conf.arg(help=TARGET, metavar="TARGET")
 ]
+Model = Annotated[
+    tyro.conf.Positional[str],
+    tyro.conf.arg(help="A shipped model's name, or a directory.", metavar="TARGET"),
+]
 
 
 @contextmanager

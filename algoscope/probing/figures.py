@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from algoscope.figures import COLORS, METADATA, SETTINGS
+from algoscope.figures import COLORS, METADATA, save_figure
 from algoscope.probing.result import Measure, Measurement, ProbingResult
 from algoscope.validation import InvalidValueError, require_choice
 
@@ -126,7 +125,4 @@ def _finish(
 
 def _save(figure: Figure, path: Path, title: str) -> None:
     figure.suptitle(title.replace("$", r"\$"), fontsize=11)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with matplotlib.rc_context(SETTINGS):
-        figure.tight_layout()
-        figure.savefig(path, dpi=150, metadata=METADATA[path.suffix])
+    save_figure(figure, path)

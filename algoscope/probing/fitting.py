@@ -1,5 +1,8 @@
 """Training many probes at once: Adam on the squared error (paper §5, app. E).
 
+The learning rate falls to zero along half a cosine: the paper gives 10⁻³ and no
+schedule, and with one fewer steps are enough.
+
 All probes of one kind, over prefixes and layers, are one stack and one program; they
 see the same minibatches. Nothing couples them: the loss is a sum, and Adam acts on each
 weight alone, so each becomes what it would have become by itself.
@@ -97,27 +100,28 @@ def predict(
 def _advance(
     probes: Probe,
     state: optax.OptState,
-    learning_rate: Float[Array, ""],
     h: Float[Array, "layers datasets time hidden"],
     targets: Float[Array, "prefixes datasets size"],
     last: Int[Array, " prefixes"],
+    rates: Float[Array, " steps"],
     rows: Int[Array, "steps batch"],
 ) -> tuple[Probe, optax.OptState]:
     """Return the probes and Adam's moments after one step per row of `rows`."""
-    optimizer = optax.adam(learning_rate)
+    optimizer = optax.scale_by_adam()
 
     def loss(probes: Probe, rows: Int[Array, " batch"]) -> Float[Array, ""]:
         wanted = targets[:, rows][None]
         errors = predict(probes, h[:, rows], last) - wanted
         return jnp.sum(errors * errors) / rows.shape[0]
 
-    def step(carry, rows: Int[Array, " batch"]):
-        probes, state = carry
+    def step(carry, now: tuple[Array, Array]):
+        (probes, state), (rate, rows) = carry, now
         gradient = jax.grad(loss)(probes, rows)
         updates, state = optimizer.update(gradient, state)
+        updates = jax.tree.map(lambda update: -rate * update, updates)
         return (eqx.apply_updates(probes, updates), state), None
 
-    (probes, state), _ = jax.lax.scan(step, (probes, state), rows)
+    (probes, state), _ = jax.lax.scan(step, (probes, state), (rates, rows))
     return probes, state
 
 
@@ -140,6 +144,13 @@ def _measure(
     return jnp.mean(each, axis=0), attend(probes, last)
 
 
+def _rates(config: ProbingConfig) -> Float[np.ndarray, " steps"]:
+    """Return the learning rate of every step: half a cosine, down to zero."""
+    share = np.arange(config.steps) / config.steps
+    rates = config.learning_rate * 0.5 * (1 + np.cos(np.pi * share))
+    return rates.astype(np.float32)
+
+
 def train_probes(
     probes: Probe,
     states: StateSplit,
@@ -160,17 +171,18 @@ def train_probes(
         return ((values - mean) / scale[:, None]).astype(np.float32)
 
     last = jnp.asarray([2 * n for n in config.prefixes])
-    rate = jnp.asarray(config.learning_rate, jnp.float32)
-    state = optax.adam(rate).init(eqx.filter(probes, eqx.is_array))
+    state = optax.scale_by_adam().init(eqx.filter(probes, eqx.is_array))
     h = jnp.asarray(states.training)
     wanted = jnp.asarray(np.moveaxis(scaled(training), 1, 0))
     size = (config.steps, config.batch_size)
     rows = np.random.default_rng(seed).integers(len(training), size=size)
+    rates = _rates(config)
     for start in range(0, config.steps, STEPS_PER_CALL):
-        some = jnp.asarray(rows[start : start + STEPS_PER_CALL])
-        probes, state = _advance(probes, state, rate, h, wanted, last, some)
+        part = slice(start, start + STEPS_PER_CALL)
+        now = (jnp.asarray(rates[part]), jnp.asarray(rows[part]))
+        probes, state = _advance(probes, state, h, wanted, last, *now)
         jax.block_until_ready(state)
-        report(len(some))
+        report(len(rows[part]))
     del h
     held_out = jnp.asarray(np.moveaxis(states.test, 0, 1))
     error, alpha = _measure(probes, held_out, jnp.asarray(scaled(test)), last)

@@ -1,11 +1,15 @@
 """The probe: which positions to read, and how to read them (paper §5, app. E).
 
-    α = softmax(s),   v̂ = FF(αᵀ W_v H⁽ˡ⁾)
+    α = softmax(c s),   v̂ = FF(αᵀ W_v H⁽ˡ⁾)
 
 s are scores of positions, the same for all inputs: α says where a target is encoded,
 the error of v̂ how well, and FF in which manner. FF is linear, or a two-layer MLP with
 GeLU. Averaging and W_v are both linear, so the average is taken first, which is less
 work. A probe for the prefix n sees the positions 0, …, 2n: up to the query x_{n+1}.
+
+The constant c is ours: Adam moves a number by at most its learning rate, and to single
+out one of 80 positions a score has to rise by six or more, which at 10⁻³ would take
+thousands of steps for nothing else.
 
 Axes: `time` positions, `hidden` units of the learner, `value` rows of W_v (paper: H′),
 `inner` units of the MLP, `size` of the target, `stack` any number of probes.
@@ -23,6 +27,8 @@ from algoscope.transformer import gelu
 
 Kind = Literal["linear", "mlp"]
 
+SCORE_SCALE = 20.0  # c
+
 
 class Probe(eqx.Module):
     """The weights of one probe, or of a stack of probes along leading axes."""
@@ -37,7 +43,7 @@ class Probe(eqx.Module):
     def attention(self, last: Int[Array, ""]) -> Float[Array, " time"]:
         """Return α over the positions up to `last`, and 0 after it."""
         seen = jnp.arange(self.scores.shape[-1]) <= last
-        return jax.nn.softmax(jnp.where(seen, self.scores, -jnp.inf))
+        return jax.nn.softmax(jnp.where(seen, SCORE_SCALE * self.scores, -jnp.inf))
 
     def __call__(
         self, h: Float[Array, "batch time hidden"], last: Int[Array, ""]

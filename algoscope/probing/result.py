@@ -144,6 +144,41 @@ class ProbingResult:
             raise InvalidValueError("control", rule, against.layers, remedy)
         return interval(against.samples(measure) - own.samples(measure))
 
+    def summary(self, measure: Measure = "relative") -> list[dict[str, Any]]:
+        """Return a row per target, kind and learner: its best layer, and the error.
+
+        A control's row has its selectivity at the learner's best layer; a mean stands
+        with its interval.
+        """
+        rows = []
+        for each in self.measurements:
+            own = each.learner == self.learner
+            best = each.best_layer(measure)
+            errors = each.per_layer(measure)
+            comparable = (
+                not own and each.layers == self.of(each.target, each.kind).layers
+            )
+            selectivity = None
+            if comparable:
+                of_layers = self.selectivity(
+                    each.target, each.kind, each.learner, measure
+                )
+                chosen = self.of(each.target, each.kind).best_layer(measure)
+                selectivity = [float(part[chosen]) for part in of_layers]
+            at_input = errors.mean[each.layers.index(0)] if 0 in each.layers else None
+            rows.append(
+                {
+                    "target": each.target,
+                    "kind": each.kind,
+                    "learner": each.learner,
+                    "best_layer": each.layers[best],
+                    "error": [float(part[best]) for part in errors],
+                    "input": None if at_input is None else float(at_input),
+                    "selectivity": selectivity,
+                }
+            )
+        return rows
+
     def save(self, directory: Path) -> None:
         """Write `probing.json`, and the arrays beside it as safetensors."""
         arrays, listed = {}, []

@@ -12,18 +12,17 @@ what remains of such a number after centering is rounding noise, not a signal.
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 
-from algoscope.evaluation import run_in_batches
+from algoscope.evaluation import HELD_OUT, run_in_batches, warn_in_batches
 from algoscope.learner import InContextLearner
 from algoscope.sequences import encode_context
-from algoscope.tasks import Dataset, Task
+from algoscope.tasks import Dataset
 
 BATCH = 128  # datasets per compiled call
-TRAINING, TEST = 2**31 + 1, 2**31 + 2  # folded into keys; 2³¹ is `evaluation`'s
+TRAINING, TEST = HELD_OUT + 1, HELD_OUT + 2  # folded into keys: datasets of its own
 
 States = Float[np.ndarray, "layers datasets time hidden"]
 
@@ -33,20 +32,6 @@ class StateSplit(NamedTuple):
 
     training: States
     test: Float[np.ndarray, "layers others time hidden"]
-
-
-@eqx.filter_jit
-def _sample(task: Task, keys: Key[Array, " datasets"], num_examples: int) -> Dataset:
-    return jax.vmap(lambda key: task.sample(key, num_examples))(keys)
-
-
-def draw_datasets(
-    task: Task, *, num_datasets: int, num_examples: int, seed: int, fold: int
-) -> Dataset:
-    """Return datasets in float32, from keys that nothing else uses."""
-    key = jax.random.fold_in(jax.random.key(seed), fold)
-    with jax.enable_x64(False):
-        return _sample(task, jax.random.split(key, num_datasets), num_examples)
 
 
 @eqx.filter_jit
@@ -62,35 +47,39 @@ def hidden_states(
     learner: InContextLearner, data: Dataset, layers: tuple[int, ...]
 ) -> States:
     """Return H⁽ˡ⁾ of the layers asked, for every dataset up to its last x."""
-    for start in range(0, data.x.shape[0], BATCH):
-        some = slice(start, start + BATCH)
-        learner.warn_outside_range(data.x[some], data.y[some])
+    x, y = np.asarray(data.x), np.asarray(data.y)
+    warn_in_batches(learner, x, y)
     found = run_in_batches(
-        lambda x, y: _run(learner, x, y)[:, jnp.asarray(layers)],
-        np.asarray(data.x),
-        np.asarray(data.y),
-        size=BATCH,
+        lambda x, y: _run(learner, x, y)[:, jnp.asarray(layers)], x, y, size=BATCH
     )
     return np.moveaxis(found, 1, 0)
+
+
+def spread(
+    states: Float[np.ndarray, "datasets time hidden"],
+) -> tuple[Float[np.ndarray, " hidden"], Float[np.ndarray, " hidden"]]:
+    """Return the mean and the deviation of every unit, 0 if it is constant.
+
+    A unit counts as constant if it varies by less than a hundred units in the last
+    place of its largest value.
+    """
+    exact = states.astype(np.float64)
+    deviation = exact.std(axis=(0, 1))
+    largest = np.abs(exact).max(axis=(0, 1))
+    varies = deviation > 100 * np.finfo(states.dtype).eps * largest
+    return exact.mean(axis=(0, 1)), np.where(varies, deviation, 0)
 
 
 def standardize(
     training: States, test: Float[np.ndarray, "layers others time hidden"]
 ) -> StateSplit:
-    """Return both in float32 with the mean 0 and the variance 1 of `training`.
-
-    A unit counts as constant if it varies by less than a hundred units in the last
-    place of its largest value.
-    """
+    """Return both in float32 with the mean 0 and the variance 1 of `training`."""
     kept = StateSplit(
         np.empty(training.shape, np.float32), np.empty(test.shape, np.float32)
     )
     for layer, states in enumerate(training):
-        exact = states.astype(np.float64)
-        mean, deviation = exact.mean(axis=(0, 1)), exact.std(axis=(0, 1))
-        largest = np.abs(exact).max(axis=(0, 1))
-        varies = deviation > 100 * np.finfo(training.dtype).eps * largest
-        scale = np.where(varies, 1 / np.where(varies, deviation, 1), 0)
+        mean, deviation = spread(states)
+        scale = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1), 0)
         for raw, scaled in ((training, kept.training), (test, kept.test)):
             scaled[layer] = (raw[layer].astype(np.float64) - mean) * scale
     return kept

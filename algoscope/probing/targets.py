@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from algoscope.predictors import LinearPredictor, ols, ridge
 from algoscope.predictors.moments import prefix_moments
-from algoscope.tasks import Dataset
+from algoscope.tasks import Dataset, Task
 from algoscope.validation import InvalidValueError, require_choice
 
 Values = Float[Array, "prefixes size"]
@@ -99,6 +99,12 @@ def find_targets(targets: Sequence[str | Target]) -> list[Target]:
         rule = "name at least one target, and none twice"
         raise InvalidValueError("targets", rule, ", ".join(names) or "none")
     return found
+
+
+def target_sizes(targets: Sequence[Target], task: Task) -> tuple[int, ...]:
+    """Return how many components each target has."""
+    data = jax.eval_shape(lambda key: task.sample(key, 2), jax.random.key(0))
+    return tuple(jax.eval_shape(target.of, data).shape[-1] for target in targets)
 
 
 class TargetSplit(NamedTuple):

@@ -5,13 +5,13 @@ Learner and controls are probed on the same trial, so that they can be compared.
 
 from dataclasses import dataclass
 
+from algoscope.evaluation import draw_datasets
 from algoscope.learner import InContextLearner
 from algoscope.probing.budgets import ProbingConfig
 from algoscope.probing.states import (
     TEST,
     TRAINING,
     StateSplit,
-    draw_datasets,
     hidden_states,
     standardize,
 )

@@ -1,0 +1,102 @@
+"""`algoscope patch`: does a model use what probes read in it?"""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from algoscope.commands.measuring import Model, allow_precision
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Test causally where a model holds its weights: swap states, edit, ablate."""
+
+    model: Model
+    target: str = "w_ols"
+    """The weights that edits read and move: w_ols, w_ridge, moment or w."""
+    budget: Literal["smoke", "cpu"] = "cpu"
+    """How many datasets: a glance, or a result."""
+    num_examples: int | None = None
+    """n, the examples before the query. By default 2d."""
+    num_pairs: int | None = None
+    """Pairs of datasets whose states are swapped."""
+    noise_variance: float = 0.0
+    """σ² of the data."""
+    prior_variance: float = 1.0
+    """τ² of the data."""
+    seed: int | None = None
+    """Seed of the data."""
+    out: Path = Path("patching")
+    """Where the result and the figure go."""
+    format: Literal["png", "svg", "pdf"] = "png"
+    """Of the figure."""
+    json: bool = False
+    """Print the summary as JSON."""
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The choices that differ from the budget's."""
+        names = ("num_examples", "num_pairs", "seed")
+        given = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def run_patch(command: Patch) -> None:
+    """Patch, save, draw, and print what was found."""
+    from algoscope.console import counting
+    from algoscope.learner import InContextLearner
+    from algoscope.patching import budget, patch
+    from algoscope.patching.figures import draw_patching
+    from algoscope.tasks import LinearRegression
+
+    config = replace(budget(command.budget), **command.changes)
+    learner = InContextLearner.from_pretrained(command.model)
+    allow_precision(learner)
+    task = LinearRegression(learner.dim, command.prior_variance, command.noise_variance)
+    with counting() as start:
+        result = patch(
+            learner,
+            task,
+            config,
+            target=command.target,
+            stage=start,
+        )
+    result.save(command.out)
+    draw_patching(result, command.out / f"patching.{command.format}")
+    if command.json:
+        print(json.dumps(result.summary()))
+        return
+    _print(result, command.out)
+
+
+COLUMNS = {
+    "layer": "layer",
+    "query": "swap the query",
+    "examples": "swap all examples",
+    "error": "probe's error",
+    "weights": "edit",
+    "pattern": "edit, likely",
+    "random": "edit, random",
+}
+
+
+def _print(result: Any, out: Path) -> None:
+    from algoscope.console import print_table, small
+
+    found = result.summary()
+    rows = [
+        [str(row["layer"]), *(small(row[name]) for name in list(COLUMNS)[1:])]
+        for row in found["layers"]
+    ]
+    title = (
+        f"What {result.learner} uses at the query after {result.num_examples} examples"
+    )
+    print_table(title, list(COLUMNS.values()), rows)
+    worst = ", ".join(
+        f"{a['without']} {small(a['spd_ols'])}" for a in found["parts"][:3]
+    )
+    print(
+        f"SPD(OLS)/d is {small(found['intact'])}; it is largest without {worst}.\n"
+        f"Result and figure: {out}"
+    )

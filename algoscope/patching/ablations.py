@@ -1,0 +1,103 @@
+"""Taking a head or an MLP out of a learner: how far does it drift from OLS?
+
+A part is replaced by its mean over datasets and positions. That is a change of weights:
+for a head W_F ← 0 and b_F ← b_F + W_F E[b], for an MLP W₁ ← 0 and b₁ ← b₁ + W₁ E[σ(…)];
+so what is left is a learner like any other.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from algoscope.evaluation import Inputs, Labels
+from algoscope.learner import InContextLearner
+from algoscope.sequences import encode_context
+from algoscope.transformer import Transformer, TransformerLayer, layer_norm
+
+MEAN_DATASETS = 256  # that the mean of a part is taken over
+
+
+class Part(NamedTuple):
+    """A head of a layer, or with `head` None its MLP; layers count from 1."""
+
+    layer: int
+    head: int | None = None
+
+    def __str__(self) -> str:
+        what = "MLP" if self.head is None else f"head {self.head + 1}"
+        return f"layer {self.layer}, {what}"
+
+
+def parts_of(learner: InContextLearner) -> list[Part]:
+    """Return every head and every MLP, layer by layer."""
+    num_heads = learner.transformer.layers.w_q.shape[1]
+    return [
+        Part(layer, head)
+        for layer in range(1, learner.transformer.num_layers + 1)
+        for head in [*range(num_heads), None]
+    ]
+
+
+def ablate(
+    learner: InContextLearner, part: Part, x: Inputs, y: Labels
+) -> InContextLearner:
+    """Return the learner without a part, whose mean is taken over these datasets."""
+    some = slice(MEAN_DATASETS)
+    tokens = encode_context(jnp.asarray(x[some]), jnp.asarray(y[some]))
+    index = part.layer - 1
+    mean = _mean_of(learner.transformer, tokens, index, part.head)
+    layers = learner.transformer.layers
+    if part.head is None:
+        layers = eqx.tree_at(
+            lambda each: (each.w_1, each.b_1),
+            layers,
+            (layers.w_1.at[index].set(0), layers.b_1.at[index].set(mean)),
+        )
+    else:
+        layers = eqx.tree_at(
+            lambda each: (each.w_f, each.b_f),
+            layers,
+            (layers.w_f.at[index, part.head].set(0), layers.b_f.at[index].add(mean)),
+        )
+    transformer = eqx.tree_at(lambda each: each.layers, learner.transformer, layers)
+    # One name for all: names are static, and another one would be compiled again.
+    return InContextLearner(transformer, f"{learner.name}, ablated")
+
+
+@eqx.filter_jit
+def _hidden(
+    transformer: Transformer, tokens: Float[Array, "batch time token"]
+) -> Float[Array, "batch depth time hidden"]:
+    return transformer(tokens).hidden
+
+
+def _mean_of(
+    transformer: Transformer,
+    tokens: Float[Array, "batch time token"],
+    index: int,
+    head: int | None,
+) -> Float[Array, " hidden"]:
+    """Return what a part adds to the residual stream, on average."""
+    layer: TransformerLayer = jax.tree.map(lambda leaf: leaf[index], transformer.layers)
+    block = transformer.block
+    h = _hidden(transformer, tokens)[:, index]
+    read = layer_norm(h, block.layer_norm_epsilon) if block.pre_norm else h
+    if head is None:
+        attended = layer.attention(read, block)[0] + h
+        added = layer.feed_forward(attended, block) - attended
+    else:
+        others = np.arange(layer.w_f.shape[0]) != head
+        alone = eqx.tree_at(
+            lambda each: (each.w_f, each.b_f),
+            layer,
+            (
+                jnp.where(others[:, None, None], 0, layer.w_f),
+                jnp.zeros_like(layer.b_f),
+            ),
+        )
+        added = alone.attention(read, block)[0]
+    return jnp.mean(added, axis=(0, 1))

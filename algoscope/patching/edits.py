@@ -1,0 +1,179 @@
+"""Moving a hidden state along what a linear probe reads: does the answer follow?
+
+At one layer and position a linear probe reads v = A h + b, fitted by least squares. The
+state is changed so that the probe reads v + Δ; a learner that answers with those
+weights then answers Δᵀx more for the query x. The slope of what it does answer,
+
+    slope = Σ δŷ · Δᵀx / Σ (Δᵀx)²,
+
+is 1 if it uses the reading and 0 if it does not. Many changes have the same reading:
+
+    weights   h + A⁺ Δ, the smallest one, in units of the states' spread
+    pattern   h + Σ Aᵀ (A Σ Aᵀ)⁻¹ Δ, the most likely one, for states with covariance Σ
+    random    as large as `weights`, in a random direction: a control
+
+The first may leave the states that ever occur; the second goes where v and all that is
+correlated with it go.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from algoscope.comparison import Progress
+from algoscope.learner import InContextLearner
+from algoscope.probing.states import hidden_states, spread
+from algoscope.sequences import encode_context
+from algoscope.tasks import Dataset
+from algoscope.transformer import Transformer
+
+DIRECTIONS = ("weights", "pattern", "random")
+READ = 0.5  # a probe with a larger relative error reads nothing that could be moved
+SEQUENCES_PER_CALL = 512
+
+
+class Edits(NamedTuple):
+    """Per layer and position: how well the probe reads, and what edits do."""
+
+    error: Float[np.ndarray, "depth time"]  # relative, on held-out datasets
+    slope: dict[str, Float[np.ndarray, "datasets depth time"]]  # means are slopes
+
+
+@eqx.filter_jit
+def _answer(
+    transformer: Transformer,
+    tokens: Float[Array, "batch time token"],
+    change: Float[Array, "batch hidden"],
+    layer: Int[Array, ""],
+    position: Int[Array, ""],
+) -> Float[Array, " batch"]:
+    def edit(depth: Array, h: Array) -> Array:
+        here = (jnp.arange(h.shape[1]) == position) & (depth == layer)
+        return jnp.where(here[None, :, None], h + change[:, None], h)
+
+    return transformer.edited(tokens, edit)[:, -1]
+
+
+class LinearReading(NamedTuple):
+    """A probe on standardized states z = (h − mean)/spread, and their covariance."""
+
+    mean: Float[np.ndarray, " hidden"]
+    spread: Float[np.ndarray, " hidden"]
+    weights: Float[np.ndarray, "size hidden"]  # A
+    offset: Float[np.ndarray, " size"]  # b
+    covariance: Float[np.ndarray, "hidden hidden"]  # of z
+
+    def __call__(
+        self, h: Float[np.ndarray, "datasets hidden"]
+    ) -> Float[np.ndarray, "datasets size"]:
+        """Return what the probe reads."""
+        return self._scaled(h) @ self.weights.T + self.offset
+
+    def changes(
+        self, delta: Float[np.ndarray, "datasets size"], rng: np.random.Generator
+    ) -> dict[str, Float[np.ndarray, "datasets hidden"]]:
+        """Return changes of h after which the probe reads Δ more, and random ones."""
+        a = self.weights
+        pattern = self.covariance @ a.T @ np.linalg.pinv(a @ self.covariance @ a.T)
+        smallest = delta @ np.linalg.pinv(a).T
+        random = rng.normal(size=smallest.shape) * (self.spread > 0)
+        lengths = np.linalg.norm(smallest, axis=1) / np.linalg.norm(random, axis=1)
+        found = (smallest, delta @ pattern.T, random * lengths[:, None])
+        scaled = (change * self.spread for change in found)
+        return dict(zip(DIRECTIONS, scaled, strict=True))
+
+    def _scaled(self, h: np.ndarray) -> Float[np.ndarray, "datasets hidden"]:
+        divisor = np.where(self.spread > 0, self.spread, 1)
+        centered = h.astype(np.float64) - self.mean
+        return np.where(self.spread > 0, centered / divisor, 0)
+
+    @classmethod
+    def fit(
+        cls,
+        h: Float[np.ndarray, "datasets hidden"],
+        values: Float[np.ndarray, "datasets size"],
+    ) -> "LinearReading":
+        """Return the least-squares probe for `values`."""
+        mean, deviation = spread(h[:, None])
+        hidden, size = h.shape[1], values.shape[1]
+        reading = cls(
+            mean,
+            deviation,
+            np.zeros((size, hidden)),
+            values.mean(axis=0),
+            np.eye(hidden),
+        )
+        z = reading._scaled(h)
+        solution = np.linalg.lstsq(z, values - reading.offset, rcond=1e-10)[0]
+        return reading._replace(weights=solution.T, covariance=z.T @ z / len(z))
+
+
+def edit_readings(
+    learner: InContextLearner,
+    training: tuple[Dataset, Float[np.ndarray, "datasets size"]],
+    test: tuple[Dataset, Float[np.ndarray, "others size"]],
+    *,
+    edit_size: float,
+    seed: int,
+    progress: Progress | None = None,
+) -> Edits:
+    """Fit a probe at every layer and position, and edit what it reads.
+
+    The datasets end with their query; the values are those of the weights to be read.
+    """
+    (fitting, known), (held_out, wanted) = training, test
+    depths = learner.transformer.num_layers + 1
+    every = tuple(range(depths))
+    states, others = (
+        hidden_states(learner, each, every) for each in (fitting, held_out)
+    )
+    tokens = encode_context(held_out.x, held_out.y)
+    before = np.asarray(learner.transformer.outputs(tokens, slice(-1, None)))[:, 0]
+    rng = np.random.default_rng(seed)
+    delta = edit_size * known.std() * rng.normal(size=wanted.shape)
+    expected = np.einsum("bd,bd->b", delta, np.asarray(held_out.x)[:, -1])
+    time = tokens.shape[1]
+    error = np.full((depths, time), np.nan)
+    slope = {name: np.full((len(wanted), depths, time), np.nan) for name in DIRECTIONS}
+    variance = np.mean((wanted - known.mean(axis=0)) ** 2)
+    for layer in range(depths):
+        for position in range(time):
+            reading = LinearReading.fit(states[layer][:, position], known)
+            read = reading(others[layer][:, position])
+            error[layer, position] = np.mean((read - wanted) ** 2) / variance
+            if error[layer, position] < READ:
+                for name, change in reading.changes(delta, rng).items():
+                    answers = _run(learner, tokens, change, layer, position)
+                    follows = (answers - before) * expected
+                    slope[name][:, layer, position] = follows / np.mean(expected**2)
+            if progress is not None:
+                progress(layer * time + position + 1, depths * time)
+    return Edits(error, slope)
+
+
+def _run(
+    learner: InContextLearner,
+    tokens: Float[Array, "datasets time token"],
+    change: Float[np.ndarray, "datasets hidden"],
+    layer: int,
+    position: int,
+) -> Float[np.ndarray, " datasets"]:
+    parts = [
+        np.asarray(
+            _answer(
+                learner.transformer,
+                tokens[start : start + SEQUENCES_PER_CALL],
+                jnp.asarray(
+                    change[start : start + SEQUENCES_PER_CALL],
+                    learner.transformer.w_e.dtype,
+                ),
+                jnp.asarray(layer),
+                jnp.asarray(position),
+            )
+        )
+        for start in range(0, len(change), SEQUENCES_PER_CALL)
+    ]
+    return np.concatenate(parts)

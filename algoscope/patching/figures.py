@@ -1,0 +1,124 @@
+"""The causal maps of a learner, drawn from a saved result and never from a model."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from algoscope.figures import COLORS, METADATA, save_figure
+from algoscope.patching.edits import DIRECTIONS
+from algoscope.patching.result import PatchingResult
+from algoscope.validation import require_choice
+
+CROWDED = 24  # positions; with more, not every one is named
+LABELS = {
+    "moved": "share of the way to ŵ(D′)",
+    "error": "relative error of the linear probe",
+    "weights": "slope of the answer",
+    "pattern": "slope of the answer",
+}
+
+
+def draw_patching(result: PatchingResult, path: Path) -> None:
+    """Draw what swapping moves, what probes read, and what edits of it change.
+
+    Above: maps of layer × position. White was not edited: nothing is read there. Below:
+    swapping at the query against all examples, and edits at the query, per layer.
+    """
+    require_choice("path ending", path.suffix, METADATA)
+    figure = Figure(figsize=(13, 7))
+    panels = figure.subplots(2, 3)
+    titles = {
+        "moved": "swap one state from D′ into D",
+        "error": f"read {result.target}",
+        "pattern": "move the reading by Δ",
+    }
+    for axes, (name, title) in zip(panels[0], titles.items(), strict=True):
+        _draw_map(result, figure, axes, name, title)
+    _draw_swaps(result, panels[1][0])
+    _draw_edits(result, panels[1][1])
+    _draw_ablations(result, panels[1][2])
+    title = f"What {result.learner} uses  (d = {result.dim}, n = {result.num_examples})"
+    figure.suptitle(title.replace("$", r"\$"), fontsize=11)
+    save_figure(figure, path)
+
+
+def _draw_map(
+    result: PatchingResult, figure: Figure, axes: Axes, name: str, title: str
+) -> None:
+    values = result.maps[name].mean[:, : len(result.positions)]
+    image = axes.imshow(
+        values, origin="lower", aspect="auto", vmin=0, vmax=1, cmap="viridis"
+    )
+    figure.colorbar(image, ax=axes, label=LABELS[name])
+    every = max(1, -(-len(result.positions) // CROWDED))
+    places = range(0, len(result.positions), every)
+    axes.set_xticks(places, [result.positions[i] for i in places], fontsize=6)
+    axes.tick_params(axis="x", rotation=90)
+    axes.set_ylabel("layer (0: input)")
+    axes.set_title(title, fontsize=10)
+
+
+def _draw_swaps(result: PatchingResult, axes: Axes) -> None:
+    for color, place in zip(COLORS, ("query", "examples"), strict=False):
+        _draw_line(result, axes, "moved", place, color, f"swap {place}")
+    axes.set_ylabel(LABELS["moved"])
+    _finish(axes)
+
+
+def _draw_edits(result: PatchingResult, axes: Axes) -> None:
+    for color, name in zip(COLORS, DIRECTIONS, strict=False):
+        _draw_line(result, axes, name, "query", color, f"{name}, at the query")
+    axes.axhline(1, color="gray", lw=0.8, ls=":")
+    axes.set_ylabel("slope of the answer")
+    _finish(axes)
+
+
+def _draw_ablations(result: PatchingResult, axes: Axes) -> None:
+    """Draw SPD/d to OLS without each part, in the order of the layers."""
+    numbers = np.arange(len(result.ablations))
+    means = np.array([each.mean for each in result.ablations])
+    bounds = [[e.mean - e.low for e in result.ablations]]
+    bounds.append([e.high - e.mean for e in result.ablations])
+    is_mlp = np.array([each.first.endswith("MLP") for each in result.ablations])
+    for color, name, chosen in (
+        (COLORS[0], "head", ~is_mlp),
+        (COLORS[1], "MLP", is_mlp),
+    ):
+        errors: Any = np.array(bounds)[:, chosen]
+        axes.errorbar(
+            numbers[chosen],
+            means[chosen],
+            errors,
+            fmt="o",
+            ms=3,
+            color=color,
+            label=f"without a {name}" if name == "head" else f"without an {name}",
+        )
+    axes.axhline(result.intact.mean, color="gray", lw=0.8, ls=":", label="intact")
+    axes.set_yscale("log")
+    per_layer = len(result.ablations) // max(1, int(is_mlp.sum()))
+    layers = range(1, int(is_mlp.sum()) + 1)
+    axes.set_xticks([per_layer * (each - 1) for each in layers], [*map(str, layers)])
+    axes.set_xlabel("layer")
+    axes.set_ylabel("SPD(OLS) / d")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize=7)
+
+
+def _draw_line(
+    result: PatchingResult, axes: Axes, name: str, place: str, color: str, label: str
+) -> None:
+    column = result.places.index(place)
+    mean, low, high = (each[:, column] for each in result.maps[name])
+    layers = range(len(mean))
+    axes.plot(layers, mean, "o-", ms=3, color=color, label=label)
+    axes.fill_between(layers, low, high, color=color, alpha=0.2, lw=0)
+
+
+def _finish(axes: Axes) -> None:
+    axes.set_xlabel("layer (0: input)")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize=7)

@@ -1,0 +1,146 @@
+"""What patching found, as data: saved, loaded and drawn without the models."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from algoscope.checkpoints import (
+    DamagedFileError,
+    load_arrays,
+    read_json,
+    save_arrays,
+    write_json,
+)
+from algoscope.curves import Estimate, estimate_from_json
+from algoscope.metrics import summarize
+from algoscope.patching.edits import DIRECTIONS
+from algoscope.validation import require_choice
+
+FORMAT = "algoscope patching"
+SUMMARY, ARRAYS = "patching.json", "patching.safetensors"
+
+
+class Map(NamedTuple):
+    """Means over datasets with 95 % intervals, per layer and place."""
+
+    mean: Float[np.ndarray, "depth places"]
+    low: Float[np.ndarray, "depth places"]
+    high: Float[np.ndarray, "depth places"]
+
+    @classmethod
+    def of(cls, samples: Float[np.ndarray, "datasets depth places"]) -> "Map":
+        """Return means and bootstrap intervals of samples; NaN was not measured."""
+        found = summarize(samples)
+        return cls(found.mean, found.low, found.high)
+
+    @classmethod
+    def exactly(cls, values: Float[np.ndarray, "depth places"]) -> "Map":
+        """Return a map whose intervals are not known."""
+        unknown = np.full_like(values, np.nan)
+        return cls(values, unknown, unknown)
+
+
+@dataclass(frozen=True)
+class PatchingResult:
+    """The maps of one learner, and its ablations.
+
+    `maps` holds, per layer 0, …, L and place: `moved` and `ilwd` (interchange, at each
+    position and at `examples`, all before the query); `error` of the linear probe and
+    the slopes `weights`, `pattern` and `random` of edits (at each position).
+    `ablations` are SPD/d to OLS without a part, over n = 1, …, and `intact` with all.
+    """
+
+    learner: str
+    dim: int
+    task: str
+    num_examples: int
+    target: str
+    apart: float  # ILWD of D and D′ with nothing swapped
+    config: dict[str, Any]
+    versions: dict[str, str]
+    maps: dict[str, Map]
+    intact: Estimate
+    ablations: tuple[Estimate, ...]  # `first` names what is missing
+
+    @property
+    def positions(self) -> tuple[str, ...]:
+        """The names of positions: x1, y1, …, and the query."""
+        numbers = range(1, self.num_examples + 1)
+        return (*(f"{token}{i}" for i in numbers for token in "xy"), "query")
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The names of what is swapped."""
+        return (*self.positions, "examples")
+
+    def at(self, name: str, layer: int, place: str) -> tuple[float, float, float]:
+        """Return mean, low and high of a map at one layer and place."""
+        require_choice("map", name, self.maps)
+        require_choice("place", place, self.places)
+        column = self.places.index(place)
+        found = self.maps[name]
+        return tuple(float(each[layer, column]) for each in found)  # pyright: ignore
+
+    def summary(self) -> dict[str, Any]:
+        """Return what matters at the query per layer, and the parts by their weight.
+
+        `parts` come with the largest SPD(OLS)/d without them first.
+        """
+        columns = {
+            "query": ("moved", "query"),
+            "examples": ("moved", "examples"),
+            **{name: (name, "query") for name in ("error", *DIRECTIONS)},
+        }
+        layers = [
+            {"layer": layer}
+            | {
+                name: self.at(key, layer, place)[0]
+                for name, (key, place) in columns.items()
+            }
+            for layer in range(len(self.maps["moved"].mean))
+        ]
+        parts = sorted(self.ablations, key=lambda each: -each.mean)
+        return {
+            "learner": self.learner,
+            "num_examples": self.num_examples,
+            "layers": layers,
+            "intact": self.intact.mean,
+            "parts": [{"without": p.first, "spd_ols": p.mean} for p in parts],
+        }
+
+    def save(self, directory: Path) -> None:
+        """Write `patching.json`, and the maps beside it as safetensors."""
+        arrays = {
+            f"{name}.{part}": values
+            for name, found in self.maps.items()
+            for part, values in found._asdict().items()
+        }
+        plain = {k: v for k, v in vars(self).items() if k != "maps"}
+        plain["intact"] = asdict(self.intact)
+        plain["ablations"] = [asdict(each) for each in self.ablations]
+        save_arrays(directory / ARRAYS, arrays, {"format": FORMAT})
+        write_json(directory / SUMMARY, {"format": FORMAT, **plain})
+
+    @classmethod
+    def load(cls, directory: Path) -> "PatchingResult":
+        """Read a result that `save` wrote."""
+        values = read_json(directory / SUMMARY)
+        arrays, _ = load_arrays(directory / ARRAYS)
+        try:
+            if values.pop("format") != FORMAT:
+                raise KeyError("format")
+            names = dict.fromkeys(key.partition(".")[0] for key in arrays)
+            maps = {
+                name: Map(*(arrays[f"{name}.{part}"] for part in Map._fields))
+                for name in names
+            }
+            ablations = tuple(map(estimate_from_json, values.pop("ablations")))
+            intact = estimate_from_json(values.pop("intact"))
+            return cls(maps=maps, intact=intact, ablations=ablations, **values)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise DamagedFileError(
+                str(directory), "hold a saved patching result", f"an error in {error}"
+            ) from error
