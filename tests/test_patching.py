@@ -31,6 +31,7 @@ from algoscope.patching import (
 from algoscope.patching.edits import LinearReading
 from algoscope.patching.figures import draw_patching
 from algoscope.patching.interchange import interchange, places
+from algoscope.patching.result import Map
 from algoscope.predictors import sgd
 from algoscope.probing import weights_of
 from algoscope.sequences import encode_context
@@ -127,7 +128,7 @@ def test_an_edit_sees_every_layer_once_and_in_order():
 def test_swapping_before_the_first_layer_or_after_the_last_is_all_or_nothing(pre_norm):
     """The query is the same in both: its embedding carries nothing of the examples."""
     found = interchange(random_learner(pre_norm), draw(1), draw(2), draw_queries())
-    moved = found.moved / (found.apart / found.apart.mean())[:, None, None]
+    moved = found.shift / found.apart[:, None, None]
     *positions, query, examples = range(len(places(N)))
     np.testing.assert_allclose(moved[:, 0, examples], 1, rtol=1e-6)
     np.testing.assert_allclose(moved[:, 0, query], 0, atol=1e-9)
@@ -167,8 +168,8 @@ def test_swapped_weights_are_implied_by_what_is_answered_then():
             run.edited(sequences[0], replaced)[0, -1],
         )
     own, other, swapped = implied_weights(queries[[pair]], answers[None])[0]
-    expected = (swapped - own) @ (other - own) / (found.apart.mean() * 2)
-    assert found.moved[pair, layer, position] == pytest.approx(expected, rel=1e-6)
+    expected = (swapped - own) @ (other - own) / 2
+    assert found.shift[pair, layer, position] == pytest.approx(expected, rel=1e-6)
     distance = np.sum((swapped - other) ** 2) / 2
     assert found.ilwd[pair, layer, position] == pytest.approx(distance, rel=1e-6)
 
@@ -209,6 +210,8 @@ def test_a_compiled_map_is_dark_where_nothing_is_read_any_more():
     assert query.tolist() == [False, True, True, True, True]
     assert examples.tolist() == [True, True, True, False, False]
     np.testing.assert_allclose(moved[3:, 4], 1, atol=1e-6)
+    low, high = (patched().at("moved", 4, "query")[i] for i in (1, 2))
+    assert high - low < 1e-6  # a ratio that is 1 in every pair is 1 for sure
 
 
 def test_a_compiled_answer_follows_what_the_probe_reads():
@@ -224,6 +227,19 @@ def test_a_compiled_answer_follows_what_the_probe_reads():
     # y₂ holds w₂ as well, but its copy is not what the query's answer comes from.
     assert result.maps["error"].mean[3, 2 * N - 1] < 1e-9
     assert result.maps["weights"].mean[3, 2 * N - 1] == pytest.approx(0, abs=1e-6)
+
+
+def test_intervals_of_ratios_are_those_of_resampled_ratios():
+    rng = np.random.default_rng(0)
+    below = rng.uniform(0.5, 2, size=400)
+    above = (0.7 * below + 0.3 * rng.normal(size=400))[:, None, None]
+    found = Map.of_ratios(above, below)
+    assert found.mean[0, 0] == pytest.approx(above.sum() / below.sum())
+    drawn = rng.integers(400, size=(4000, 400))
+    ratios = above[drawn, 0, 0].sum(axis=1) / below[drawn].sum(axis=1)
+    low, high = np.percentile(ratios, [2.5, 97.5])
+    assert found.low[0, 0] == pytest.approx(low, abs=0.005)
+    assert found.high[0, 0] == pytest.approx(high, abs=0.005)
 
 
 @settings(max_examples=20)

@@ -1,8 +1,9 @@
 """Moving a hidden state along what a linear probe reads: does the answer follow?
 
-At one layer and position a linear probe reads v = A h + b, fitted by least squares. The
-state is changed so that the probe reads v + Δ; a learner that answers with those
-weights then answers Δᵀx more for the query x. The slope of what it does answer,
+At one layer and place a linear probe reads v = A h + b, fitted by least squares; h is
+the state of one position, or the mean over all examples'. The states are changed so
+that the probe reads v + Δ; a learner that answers with those weights then answers Δᵀx
+more for the query x. The slope of what it does answer,
 
     slope = Σ δŷ · Δᵀx / Σ (Δᵀx)²,
 
@@ -21,10 +22,11 @@ from typing import NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from algoscope.comparison import Progress
 from algoscope.learner import InContextLearner
+from algoscope.patching.interchange import places
 from algoscope.probing.states import hidden_states, spread
 from algoscope.sequences import encode_context
 from algoscope.tasks import Dataset
@@ -36,10 +38,11 @@ SEQUENCES_PER_CALL = 512
 
 
 class Edits(NamedTuple):
-    """Per layer and position: how well the probe reads, and what edits do."""
+    """Per layer and place: how well the probe reads, and what edits do."""
 
-    error: Float[np.ndarray, "depth time"]  # relative, on held-out datasets
-    slope: dict[str, Float[np.ndarray, "datasets depth time"]]  # means are slopes
+    error: Float[np.ndarray, "depth places"]  # relative, on held-out datasets
+    follows: dict[str, Float[np.ndarray, "datasets depth places"]]  # δŷ · Δᵀx
+    expected: Float[np.ndarray, " datasets"]  # (Δᵀx)²
 
 
 @eqx.filter_jit
@@ -48,10 +51,10 @@ def _answer(
     tokens: Float[Array, "batch time token"],
     change: Float[Array, "batch hidden"],
     layer: Int[Array, ""],
-    position: Int[Array, ""],
+    edited: Bool[Array, " time"],
 ) -> Float[Array, " batch"]:
     def edit(depth: Array, h: Array) -> Array:
-        here = (jnp.arange(h.shape[1]) == position) & (depth == layer)
+        here = edited & (depth == layer)
         return jnp.where(here[None, :, None], h + change[:, None], h)
 
     return transformer.edited(tokens, edit)[:, -1]
@@ -120,7 +123,7 @@ def edit_readings(
     seed: int,
     progress: Progress | None = None,
 ) -> Edits:
-    """Fit a probe at every layer and position, and edit what it reads.
+    """Fit a probe at every layer and place, and edit what it reads.
 
     The datasets end with their query; the values are those of the weights to be read.
     """
@@ -135,23 +138,23 @@ def edit_readings(
     rng = np.random.default_rng(seed)
     delta = edit_size * known.std() * rng.normal(size=wanted.shape)
     expected = np.einsum("bd,bd->b", delta, np.asarray(held_out.x)[:, -1])
-    time = tokens.shape[1]
-    error = np.full((depths, time), np.nan)
-    slope = {name: np.full((len(wanted), depths, time), np.nan) for name in DIRECTIONS}
+    where = places(tokens.shape[1] // 2)
+    error = np.full((depths, len(where)), np.nan)
+    unknown = np.full((len(wanted), depths, len(where)), np.nan)
+    follows = {name: unknown.copy() for name in DIRECTIONS}
     variance = np.mean((wanted - known.mean(axis=0)) ** 2)
     for layer in range(depths):
-        for position in range(time):
-            reading = LinearReading.fit(states[layer][:, position], known)
-            read = reading(others[layer][:, position])
-            error[layer, position] = np.mean((read - wanted) ** 2) / variance
-            if error[layer, position] < READ:
+        for index, edited in enumerate(where.values()):
+            h, held = (each[layer][:, edited].mean(axis=1) for each in (states, others))
+            reading = LinearReading.fit(h, known)
+            error[layer, index] = np.mean((reading(held) - wanted) ** 2) / variance
+            if error[layer, index] < READ:
                 for name, change in reading.changes(delta, rng).items():
-                    answers = _run(learner, tokens, change, layer, position)
-                    follows = (answers - before) * expected
-                    slope[name][:, layer, position] = follows / np.mean(expected**2)
+                    answers = _run(learner, tokens, change, layer, edited)
+                    follows[name][:, layer, index] = (answers - before) * expected
             if progress is not None:
-                progress(layer * time + position + 1, depths * time)
-    return Edits(error, slope)
+                progress(layer * len(where) + index + 1, depths * len(where))
+    return Edits(error, follows, expected**2)
 
 
 def _run(
@@ -159,21 +162,14 @@ def _run(
     tokens: Float[Array, "datasets time token"],
     change: Float[np.ndarray, "datasets hidden"],
     layer: int,
-    position: int,
+    edited: Bool[np.ndarray, " time"],
 ) -> Float[np.ndarray, " datasets"]:
-    parts = [
-        np.asarray(
-            _answer(
-                learner.transformer,
-                tokens[start : start + SEQUENCES_PER_CALL],
-                jnp.asarray(
-                    change[start : start + SEQUENCES_PER_CALL],
-                    learner.transformer.w_e.dtype,
-                ),
-                jnp.asarray(layer),
-                jnp.asarray(position),
-            )
-        )
-        for start in range(0, len(change), SEQUENCES_PER_CALL)
-    ]
-    return np.concatenate(parts)
+    changes = jnp.asarray(change, learner.transformer.w_e.dtype)
+    starts = range(0, len(change), SEQUENCES_PER_CALL)
+    parts = [slice(start, start + SEQUENCES_PER_CALL) for start in starts]
+    place = (jnp.asarray(layer), jnp.asarray(edited))
+    answers = (
+        _answer(learner.transformer, tokens[some], changes[some], *place)
+        for some in parts
+    )
+    return np.concatenate([np.asarray(each) for each in answers])

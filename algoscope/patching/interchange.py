@@ -13,7 +13,6 @@ implied weights (eq. 16) say how far:
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
@@ -29,27 +28,34 @@ SEQUENCES_PER_CALL = 1024
 
 
 class Interchange(NamedTuple):
-    """Per pair of datasets, layer and set of positions."""
+    """Per pair of datasets, layer and set of positions; all over d."""
 
-    moved: Float[np.ndarray, "pairs depth places"]
-    ilwd: Float[np.ndarray, "pairs depth places"]
-    apart: Float[np.ndarray, " pairs"]  # ILWD of D and D′, when nothing is swapped
+    shift: Float[np.ndarray, "pairs depth places"]  # ⟨ŵ_patched − ŵ(D), ŵ(D′) − ŵ(D)⟩
+    ilwd: Float[np.ndarray, "pairs depth places"]  # ‖ŵ_patched − ŵ(D′)‖²
+    apart: Float[np.ndarray, " pairs"]  # ‖ŵ(D′) − ŵ(D)‖²
+
+
+@eqx.filter_jit
+def _run(
+    transformer: Transformer, tokens: Float[Array, "batch time token"]
+) -> tuple[Float[Array, " batch"], Float[Array, "batch depth time hidden"]]:
+    run = transformer(tokens)
+    return run.output[:, -1], run.hidden
 
 
 @eqx.filter_jit
 def _answer(
     transformer: Transformer,
     tokens: Float[Array, "batch time token"],
-    donors: Float[Array, "batch time token"],
+    donated: Float[Array, "batch depth time hidden"],
     layer: Int[Array, ""],
     swapped: Bool[Array, " time"],
 ) -> Float[Array, " batch"]:
-    """Return the last output of `tokens` with states of `donors` put into one layer."""
-    states = transformer(donors).hidden
+    """Return the last output of `tokens` with donated states put into one layer."""
 
     def edit(depth: Array, h: Array) -> Array:
         here = swapped & (depth == layer)
-        return jnp.where(here[None, :, None], states[:, depth], h)
+        return jnp.where(here[None, :, None], donated[:, depth], h)
 
     return transformer.edited(tokens, edit)[:, -1]
 
@@ -77,53 +83,50 @@ def interchange(
 ) -> Interchange:
     """Swap states of every layer and place from `donors` into `data`, pair by pair."""
     pairs, count, dim = queries.shape
-    num_examples = data.x.shape[1]
+    where = places(data.x.shape[1])
+    depths = learner.transformer.num_layers + 1
     tokens, others = (_with_queries(each, queries) for each in (data, donors))
-
-    def implied(answers: np.ndarray) -> Float[np.ndarray, "pairs dim"]:
-        by_pair = answers.reshape(pairs, 1, count)
-        return implied_weights(queries, by_pair)[:, 0]
-
-    def run(given: np.ndarray, donated: np.ndarray, layer: int, swapped: np.ndarray):
-        parts = [
-            np.asarray(
-                _answer(
+    own, target = (np.empty(len(tokens)) for _ in range(2))
+    found = np.empty((depths, len(where), len(tokens)))
+    for start in range(0, len(tokens), SEQUENCES_PER_CALL):
+        some = slice(start, start + SEQUENCES_PER_CALL)
+        own[some], _ = _run(learner.transformer, tokens[some])
+        target[some], donated = _run(learner.transformer, others[some])
+        for layer in range(depths):
+            for index, swapped in enumerate(where.values()):
+                found[layer, index, some] = _answer(
                     learner.transformer,
-                    jnp.asarray(given[start : start + SEQUENCES_PER_CALL]),
-                    jnp.asarray(donated[start : start + SEQUENCES_PER_CALL]),
+                    tokens[some],
+                    donated,
                     jnp.asarray(layer),
                     jnp.asarray(swapped),
                 )
-            )
-            for start in range(0, len(given), SEQUENCES_PER_CALL)
-        ]
-        return implied(np.concatenate(parts))
-
-    where = places(num_examples)
-    nowhere = np.zeros(2 * num_examples + 1, bool)
-    own, target = run(tokens, others, 0, nowhere), run(others, tokens, 0, nowhere)
-    wanted = target - own
-    squared = np.sum(wanted**2, axis=-1)
-    depths = learner.transformer.num_layers + 1
-    moved, ilwd = (np.empty((pairs, depths, len(where))) for _ in range(2))
-    for layer in range(depths):
-        for index, swapped in enumerate(where.values()):
-            found = run(tokens, others, layer, swapped)
-            shift = np.sum((found - own) * wanted, axis=-1)
-            moved[:, layer, index] = shift / squared.mean()
-            ilwd[:, layer, index] = np.sum((found - target) ** 2, axis=-1) / dim
             if progress is not None:
-                progress(layer * len(where) + index + 1, depths * len(where))
-    return Interchange(moved, ilwd, squared / dim)
+                done = start * depths + (layer + 1) * len(tokens[some])
+                progress(done, len(tokens) * depths)
+
+    def implied(answers: Float[np.ndarray, "cells sequences"]) -> np.ndarray:
+        """Return ŵ of each pair and cell."""
+        by_pair = answers.reshape(-1, pairs, count).transpose(1, 0, 2)
+        return implied_weights(queries, by_pair)
+
+    before, after = implied(own[None]), implied(target[None])
+    patched = implied(found.reshape(-1, len(tokens)))
+    wanted = after - before
+    cells = (pairs, depths, len(where))
+    shift = np.sum((patched - before) * wanted, axis=-1) / dim
+    ilwd = np.sum((patched - after) ** 2, axis=-1) / dim
+    apart = np.sum(wanted**2, axis=-1)[:, 0] / dim
+    return Interchange(shift.reshape(cells), ilwd.reshape(cells), apart)
 
 
 def _with_queries(
     data: Dataset, queries: Float[np.ndarray, "pairs queries dim"]
-) -> Float[np.ndarray, "sequences time token"]:
+) -> Float[Array, "sequences time token"]:
     """Return one sequence per query: the examples of its dataset, and the query."""
     pairs, count, dim = queries.shape
     x = np.repeat(np.asarray(data.x), count, axis=0)
     y = np.repeat(np.asarray(data.y), count, axis=0)
     x = np.concatenate([x, queries.reshape(-1, 1, dim).astype(x.dtype)], axis=1)
     y = np.concatenate([y, np.zeros((pairs * count, 1), y.dtype)], axis=1)
-    return np.asarray(encode_context(jax.numpy.asarray(x), jax.numpy.asarray(y)))
+    return encode_context(jnp.asarray(x), jnp.asarray(y))

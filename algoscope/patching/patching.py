@@ -86,8 +86,13 @@ def patch(
         progress=stage("edits"),
     )
     intact, *without = _ablations(learner, task, config, n, stage("ablations"))
-    slopes = {name: Map.of(samples) for name, samples in edits.slope.items()}
-    maps = {"moved": Map.of(swapped.moved), "ilwd": Map.of(swapped.ilwd)}
+    maps = {
+        "moved": Map.of_ratios(swapped.shift, swapped.apart),
+        "ilwd": Map.of(swapped.ilwd),
+        "error": Map.exactly(edits.error),
+    }
+    for name, follows in edits.follows.items():
+        maps[name] = Map.of_ratios(follows, edits.expected)
     return PatchingResult(
         learner=learner.name,
         dim=task.dim,
@@ -97,7 +102,7 @@ def patch(
         apart=float(swapped.apart.mean()),
         config=config.as_dict(),
         versions=provenance(),
-        maps=maps | {"error": Map.exactly(edits.error)} | slopes,
+        maps=maps,
         intact=intact,
         ablations=tuple(without),
     )

@@ -37,6 +37,21 @@ class Map(NamedTuple):
         return cls(found.mean, found.low, found.high)
 
     @classmethod
+    def of_ratios(
+        cls,
+        numerators: Float[np.ndarray, "datasets depth places"],
+        denominators: Float[np.ndarray, " datasets"],
+    ) -> "Map":
+        """Return ratios of sums over datasets, with intervals by the delta method.
+
+        aᵢ and bᵢ vary together: r + (aᵢ − r bᵢ)/E[b] has the ratio r = Σa/Σb as its
+        mean and, to first order, the ratio's spread.
+        """
+        ratios = numerators.mean(axis=0) / denominators.mean()
+        errors = numerators - ratios[None] * denominators[:, None, None]
+        return cls.of(ratios[None] + errors / denominators.mean())
+
+    @classmethod
     def exactly(cls, values: Float[np.ndarray, "depth places"]) -> "Map":
         """Return a map whose intervals are not known."""
         unknown = np.full_like(values, np.nan)
@@ -47,9 +62,9 @@ class Map(NamedTuple):
 class PatchingResult:
     """The maps of one learner, and its ablations.
 
-    `maps` holds, per layer 0, …, L and place: `moved` and `ilwd` (interchange, at each
-    position and at `examples`, all before the query); `error` of the linear probe and
-    the slopes `weights`, `pattern` and `random` of edits (at each position).
+    `maps` holds, per layer 0, …, L and place (each position, and `examples`, all before
+    the query): `moved` and `ilwd` of interchange, `error` of the linear probe, and the
+    slopes `weights`, `pattern` and `random` of edits.
     `ablations` are SPD/d to OLS without a part, over n = 1, …, and `intact` with all.
     """
 
