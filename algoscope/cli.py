@@ -27,6 +27,15 @@ COMMANDS = {
     "identify": "Say which learning algorithm a predictor runs.",
     "build": "Write a transformer by hand that runs a learning algorithm.",
     "trace": "Show step by step what a transformer that was written by hand computes.",
+    "probe": "Read intermediate quantities out of a model's hidden states, with "
+    "controls.",
+    "patch": "Test causally where a model holds its weights: swap states, edit, "
+    "ablate.",
+    "sweep": "Train a grid of learners, see how far it is, and go on with it.",
+    "reproduce": "Run the paper's experiments: train, measure, draw, and judge its "
+    "claims.",
+    "report": "Write results and runs as one page: HTML that needs nothing else, or "
+    "Markdown.",
     "models": "List the models that come with algoscope.",
     "presets": "List the training presets and what they cost.",
     "demo": "Train a small learner and ask which algorithm the shipped d = 8 model "

@@ -8,7 +8,10 @@ import pytest
 DOCS = Path(__file__).parent.parent / "docs"
 
 
-@pytest.mark.parametrize("page", ["write_your_own_algorithm", "constructions", "probing"])
+PAGES = ("write_your_own_algorithm", "constructions", "probing")
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_python_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = DOCS / f"{page}.md"
     text = path.read_text()

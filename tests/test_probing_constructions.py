@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from algoscope.construction import Construction
@@ -150,7 +151,8 @@ def test_ten_steps_in_four_dimensions_are_found_as_they_are_written():
             (trial.training.y, trial.test.y),
         )
     )
-    weights = np.asarray(jax.vmap(sgd(ALPHA).prefix_weights)(x, y))
+    follow = jax.vmap(sgd(ALPHA).prefix_weights)
+    weights = np.asarray(follow(jnp.asarray(x), jnp.asarray(y)))
     for step in range(1, 10):
         near = slice(step - 1, step + 2)
         features = [weights[:, step], x[:, near].reshape(len(x), -1), y[:, near]]

@@ -33,7 +33,7 @@ from algoscope.tasks import Dataset
 from algoscope.transformer import Transformer
 
 DIRECTIONS = ("weights", "pattern", "random")
-READ = 0.5  # a probe with a larger relative error reads nothing that could be moved
+READ = 0.9  # a probe with a larger relative error reads nothing that could be moved
 SEQUENCES_PER_CALL = 512
 
 

@@ -24,8 +24,8 @@ LABELS = {
 def draw_patching(result: PatchingResult, path: Path) -> None:
     """Draw what swapping moves, what probes read, and what edits of it change.
 
-    Above: maps of layer × position. White was not edited: nothing is read there. Below:
-    swapping at the query against all examples, and edits at the query, per layer.
+    Above: maps of layer × position. White was not edited: nothing is read there. Below,
+    per layer: swapping the query's state against swapping all examples', and edits.
     """
     require_choice("path ending", path.suffix, METADATA)
     figure = Figure(figsize=(13, 7))
@@ -69,8 +69,9 @@ def _draw_swaps(result: PatchingResult, axes: Axes) -> None:
 
 
 def _draw_edits(result: PatchingResult, axes: Axes) -> None:
-    for color, name in zip(COLORS, DIRECTIONS, strict=False):
-        _draw_line(result, axes, name, "query", color, f"{name}, at the query")
+    places = [(name, "query") for name in DIRECTIONS] + [("pattern", "examples")]
+    for color, (name, place) in zip(COLORS, places, strict=False):
+        _draw_line(result, axes, name, place, color, f"{name}, {place}")
     axes.axhline(1, color="gray", lw=0.8, ls=":")
     axes.set_ylabel("slope of the answer")
     _finish(axes)

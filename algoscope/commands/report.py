@@ -1,0 +1,47 @@
+"""`algoscope report`: results and runs as one page to read."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write results and runs as one page: HTML that needs nothing else, or Markdown."""
+
+    paths: Annotated[
+        tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="PATH")
+    ]
+    """Experiments, training runs, comparisons, identifications, probing results, or
+    directories that hold them."""
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
+    """The page to write: report.html or report.md."""
+    title: str = "Results"
+    """The page's title."""
+    json: bool = False
+    """Print what was written as JSON."""
+
+
+def run_report(command: Report) -> None:
+    """Write the page and say where it is."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from algoscope.report import write_report
+
+    with Console(stderr=True).status(Text("looking for results")) as status:
+        written = write_report(
+            command.paths,
+            command.out,
+            title=command.title,
+            progress=lambda path: status.update(Text(f"reading {path}")),
+        )
+    if command.json:
+        print(json.dumps({**asdict(written), "out": str(written.out)}))
+        return
+    results = f"{written.sections} result{'s' if written.sections != 1 else ''}"
+    size = f"{written.bytes / 1e6:.1f} MB"
+    print(f"{written.out}: {results}, {written.claims} claims, {size}.")

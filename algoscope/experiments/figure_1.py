@@ -1,0 +1,282 @@
+"""Figure 1: SPD and ILWD per number of examples, d = 8, no noise (paper §4.3).
+
+Measured for all n that the model has room for, and drawn over the paper's windows:
+SPD/d for n = 1 to 14, ILWD/d for n = 3 to 13. A second drawing has the wider panel.
+"""
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from algoscope.comparison import compare, provenance
+from algoscope.configuration import TrainingConfig, preset
+from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
+from algoscope.experiments.learners import model_or_run
+from algoscope.experiments.measured import forget_others, once
+from algoscope.experiments.panels import Wider, family, later_references, paper_names
+from algoscope.experiments.pictures import save_picture
+from algoscope.experiments.record import Claim, Table, Verdict
+from algoscope.experiments.words import listed, number, with_interval
+from algoscope.figures import COLORS, STYLES
+from algoscope.predictors import figure_1_references
+from algoscope.probing.chunks import digest_of_learner
+from algoscope.results import LABELS, Comparison
+from algoscope.tasks import LinearRegression
+from algoscope.verdict import table
+
+FILE = "comparison.json"
+LAST = 14  # the last n of the paper's axis
+CLOSE = 0.01
+LABELED = ("OLS", "Ridge(0.1)")  # compared with the labels, beside the learner
+
+
+@dataclass(frozen=True)
+class Figure1:
+    """The sizes of figure 1."""
+
+    model: str = "linear-d8"
+    training: TrainingConfig | None = None  # to train, in place of the model
+    num_datasets: int = 10_000
+    num_costly_datasets: int = 500  # for ILWD
+    num_queries: int = 32  # 4d, to fit the weights on
+    wider: Wider = Wider()
+    seed: int = 0
+
+
+def measure(config: Figure1, place: Place) -> Spent:
+    """Compare the learner with the paper's references and those of later papers."""
+    learner, spent = model_or_run(place, config.model, config.training)
+    task, most = LinearRegression(learner.dim), learner.max_examples
+
+    def save() -> None:
+        place.note(f"comparing {learner.name} with both panels")
+        later = later_references(task, most, config.wider)
+        found = compare(
+            learner,
+            figure_1_references() + later,
+            task,
+            num_examples=most,
+            num_datasets=config.num_datasets,
+            seed=config.seed,
+            metrics=("mspd", "ilwd"),
+            num_costly_datasets=config.num_costly_datasets,
+            num_queries=config.num_queries,
+        )
+        shown = (learner.name, *LABELED)  # whose risks the figure shows
+        curves = [c for c in found.curves if c.second != LABELS or c.first in shown]
+        replace(found, curves=curves).save(place.directory / FILE)
+
+    identity = {
+        "config": asdict(config),
+        "learner": digest_of_learner(learner),
+        "versions": provenance(),
+    }
+    spent += Spent(once(place.directory, FILE, identity, save))
+    forget_others(place.directory, [FILE])
+    return spent
+
+
+def _only(found: Comparison, names: tuple[str, ...]) -> Comparison:
+    """Return the comparison with these references alone."""
+    kept = (*names, LABELS)
+    return replace(
+        found,
+        curves=[curve for curve in found.curves if curve.second in kept],
+        metrics={"ilwd": [c for c in found.of("ilwd") if c.second in kept]},
+        mspd=[each for each in found.mspd if each.second in kept],
+    )
+
+
+def judge(config: Figure1, directory: Path) -> Judgment:
+    """Say which reference fits, and what holds of the paper's three claims."""
+    wider = Comparison.load(directory / FILE)
+    found = _only(wider, paper_names())
+    last = min(LAST, found.num_examples)
+    numbers = range(1, last + 1)
+    own = found.against("OLS")
+    close = [n for n in numbers if own.high[n] < CLOSE]
+    apart = [n for n in numbers if n not in close]
+    nearest = {n: found.nearest(n, n)[0][0] for n in numbers}
+    by_ols = [n for n in numbers if nearest[n] == "OLS"]
+    but = f" (not at n = {listed(apart)})" if apart else ""
+    size = f"{found.num_datasets:,} datasets"
+    worst = max(numbers, key=lambda n: own.mean[n])
+    at_worst = with_interval(own.mean[worst], own.low[worst], own.high[worst])
+    fits = (
+        f"OLS is the nearest of {len(found.nearest(1, last))} references at "
+        f"{len(by_ols)} of {last} n; SPD(OLS, {found.learner})/d is "
+        f"{number(own.average(1, last))} on average over n = 1–{last} and surely below "
+        f"{CLOSE} at {len(close)} of {last} n{but}; its "
+        f"largest is {at_worst} at n = {worst} ({size})."
+    )
+    later = wider.nearest(1, last)[:3]
+    sharper = (
+        "In the wider panel the nearest over the same n are "
+        + listed([f"{name} ({number(value)})" for name, value in later])
+        + f" ({size})."
+    )
+    enough = min(len(close), len(by_ols)) >= last - 2  # "almost any number"
+    verdict: Verdict = (
+        "reproduced" if enough else "partly" if by_ols else "not reproduced"
+    )
+    best = Claim(
+        "OLS fits best without noise",
+        "For almost any number of examples SPD/d between the transformer and OLS is "
+        "below 0.01; other predictors agree considerably less well (§4.3, figure 1).",
+        fits,
+        verdict,
+        "" if enough else "OLS is not nearest, or not below 0.01, at three n or more.",
+    )
+    return Judgment(
+        findings=(fits, sharper),
+        tables=(
+            _table(found, "SPD/d to the paper's references"),
+            _table(wider, "SPD/d to the wider panel"),
+        ),
+        claims=(best, _minimum_norm(found), _ordering(found, last)),
+    )
+
+
+def _table(found: Comparison, title: str) -> Table:
+    header, rows = table(found)
+    return Table(title, tuple(header), tuple(map(tuple, rows)))
+
+
+def _minimum_norm(found: Comparison) -> Claim:
+    """Judge n < d, where many weights fit the examples and OLS takes the smallest."""
+    name = "minimum norm when under-determined"
+    paper = (
+        "With fewer examples than dimensions, predictions are reliably consistent with "
+        "the minimum-norm predictor (§4.3)."
+    )
+    if found.dim < 2:
+        return Claim(
+            name, paper, "", "not testable", "d = 1 is never under-determined."
+        )
+    inside = range(1, found.dim)
+    own = found.against("OLS")
+    others = [found.against(n) for n, _ in found.nearest(1, 1) if n != "OLS"]
+    beaten = [n for n in inside if any(c.high[n] < own.low[n] for c in others)]
+    at_all = [n for n in inside if found.nearest(n, n)[0][0] == "OLS"]
+    by_weights = [n for n in inside if found.nearest(n, n, "ilwd")[0][0] == "OLS"]
+    means = [e for e in found.mspd if e.first == found.learner and e.second != LABELS]
+    first, second = sorted(means, key=lambda estimate: estimate.mean)[:2]
+    apart = first.second == "OLS" and first.high < second.low
+    measured = (
+        f"Over n = 1–{found.dim - 1}, SPD/d is {_estimated(first)} to {first.second} "
+        f"and {_estimated(second)} to {second.second}, the next ({first.count:,} "
+        f"datasets). OLS is nearest by SPD at {len(at_all)} and by ILWD at "
+        f"{len(by_weights)} of {len(inside)} n; another reference is surely nearer at "
+        f"n = {listed(beaten)}."
+    )
+    if apart and not beaten:
+        return Claim(name, paper, measured, "reproduced")
+    verdict: Verdict = "partly" if first.second == "OLS" else "not reproduced"
+    reason = "OLS is nearest on average, but not surely, or another is at some n."
+    return Claim(name, paper, measured, verdict, reason if verdict == "partly" else "")
+
+
+def _estimated(estimate) -> str:
+    return with_interval(estimate.mean, estimate.low, estimate.high)
+
+
+def _ordering(found: Comparison, last: int) -> Claim:
+    """Judge the order OLS, Ridge(0.1), Ridge(0.5), gradient descent, kNN."""
+    ranked = [name for name, _ in found.nearest(1, last)]
+    families = [family(name) for name in ranked]
+    solvers = ["OLS", "Ridge(0.1)", "Ridge(0.5)"]
+    first = ranked[:3] == solvers
+    far = families[-1] == "nearest neighbors"
+    shown = [f"{name} ({number(value)})" for name, value in found.nearest(1, last)]
+    return Claim(
+        "the order of the references",
+        "OLS agrees best, then ridge regression with a small and a larger penalty; "
+        "nearest neighbors agree least (§4.3, figure 1).",
+        f"By SPD/d over n = 1–{last}: {', '.join(shown)} ({found.num_datasets:,} "
+        "datasets).",
+        "reproduced" if first and far else "partly" if first else "not reproduced",
+        "" if first and far else f"The farthest is {ranked[-1]}." if first else "",
+    )
+
+
+def draw(directory: Path) -> tuple[str, ...]:
+    """Draw the paper's panel, and the later references beside OLS and Ridge(0.1)."""
+    found = Comparison.load(directory / FILE)
+    names = [c.second for c in found.curves if c.first == found.learner]
+    later = tuple(n for n in names if n not in paper_names() or n in LABELED)
+    return (
+        _draw(_only(found, paper_names()), directory, "figure_1"),
+        _draw(_only(found, later), directory, "figure_1_wider"),
+    )
+
+
+def _draw(found: Comparison, directory: Path, name: str) -> str:
+    figure = Figure(figsize=(11, 4.2))
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    order = [c.second for c in found.curves if c.first == found.learner][:-1]
+    looks = {
+        reference: (COLORS[i % len(COLORS)], STYLES[i // len(COLORS) % len(STYLES)])
+        for i, reference in enumerate(order)
+    }
+    for reference in order:
+        for axes, metric in ((left, "spd"), (right, "ilwd")):
+            _line(axes, found.against(reference, metric), *looks[reference], reference)
+    for first in (found.learner, *LABELED):
+        curve = next(c for c in found.curves if (c.first, c.second) == (first, LABELS))
+        color = looks.get(first, ("0.5", ""))[0]
+        _line(left, curve, color, "--", f"({first}, Y)")
+    left.set(xlim=(1, LAST), ylim=(0, 0.8), ylabel="SPD / d")
+    right.set(xlim=(3, LAST - 1), ylim=(0, 0.35), ylabel="ILWD / d")
+    for axes in (left, right):
+        axes.set_xlabel("number of examples n")
+        axes.axvline(found.dim, color="0.7", lw=0.8, ls=":")
+        axes.spines[["top", "right"]].set_visible(False)
+    handles, labels = left.get_legend_handles_labels()
+    place: Any = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
+    right.legend(handles, labels, title=f"{found.learner} and", fontsize=7, **place)
+    costly = found.settings["num_costly_datasets"]
+    figure.suptitle(
+        f"{found.learner} and textbook algorithms, d = {found.dim}: "
+        f"{found.num_datasets:,} datasets (ILWD: {costly:,}); bands: 95 %",
+        fontsize=10,
+    )
+    return save_picture(figure, directory, name)
+
+
+def _line(axes: Axes, curve, color: str, style: str, label: str) -> None:
+    numbers = range(1, len(curve.mean))
+    axes.plot(numbers, curve.mean[1:], style, color=color, label=label, lw=1.3)
+    axes.fill_between(
+        numbers, curve.low[1:], curve.high[1:], color=color, alpha=0.2, lw=0
+    )
+
+
+def _seconds(config: Figure1) -> float:
+    """Return about how long measuring takes: mostly ILWD, a forward pass per query."""
+    passes = config.num_costly_datasets * config.num_queries * 20
+    return 30 + 0.003 * config.num_datasets + 8e-4 * passes
+
+
+EXPERIMENT = Experiment(
+    name="fig1",
+    title="Which algorithm is in-context learning without noise?",
+    budgets={
+        "smoke": Figure1(
+            model="linear-d2",
+            num_datasets=100,
+            num_costly_datasets=20,
+            num_queries=8,
+            wider=Wider((2,), (2,), (), 50),
+        ),
+        "cpu": Figure1(),
+        "paper": Figure1(training=preset("paper")),
+    },
+    trainings=lambda config: [config.training] if config.training else [],
+    measuring=_seconds,
+    measure=measure,
+    judge=judge,
+    draw=draw,
+)

@@ -1,0 +1,133 @@
+"""Figure 6: how linear the learner's predictions are in the query (paper app. F).
+
+R² of the best linear fit to predictions at fresh queries, per number of examples. A
+linear algorithm has R² = 1 throughout.
+"""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from algoscope.comparison import compare, provenance
+from algoscope.configuration import TrainingConfig, preset
+from algoscope.curves import Curve
+from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
+from algoscope.experiments.learners import model_or_run
+from algoscope.experiments.measured import forget_others, once
+from algoscope.experiments.pictures import FORMATS
+from algoscope.experiments.record import Claim, Table, Verdict
+from algoscope.experiments.words import listed, number, with_interval
+from algoscope.figures import draw_linearity
+from algoscope.predictors import ols, ridge
+from algoscope.probing.chunks import digest_of_learner
+from algoscope.results import Comparison
+from algoscope.tasks import LinearRegression
+
+FILE = "linearity.json"
+LINEAR = 0.99  # from here on, a learner counts as linear
+
+
+@dataclass(frozen=True)
+class Figure6:
+    """The sizes of figure 6."""
+
+    model: str = "linear-d8"
+    training: TrainingConfig | None = None  # to train, in place of the model
+    num_datasets: int = 300
+    num_queries: int = 64  # as in the authors' code
+    seed: int = 0
+
+
+def measure(config: Figure6, place: Place) -> Spent:
+    """Measure R² of the learner, and of two linear algorithms beside it."""
+    learner, spent = model_or_run(place, config.model, config.training)
+
+    def save() -> None:
+        place.note(f"measuring how linear {learner.name} is")
+        compare(
+            learner,
+            [ols, ridge(0.1)],
+            LinearRegression(learner.dim),
+            num_examples=learner.max_examples,
+            num_datasets=config.num_datasets,
+            seed=config.seed,
+            metrics=("r2",),
+            num_costly_datasets=config.num_datasets,
+            num_queries=config.num_queries,
+        ).save(place.directory / FILE)
+
+    identity = {
+        "config": asdict(config),
+        "learner": digest_of_learner(learner),
+        "versions": provenance(),
+    }
+    spent += Spent(once(place.directory, FILE, identity, save))
+    forget_others(place.directory, [FILE])
+    return spent
+
+
+def _own(found: Comparison) -> Curve:
+    return next(curve for curve in found.of("r2") if curve.first == found.learner)
+
+
+def judge(config: Figure6, directory: Path) -> Judgment:
+    """Say how R² grows, and from which n on the learner is linear."""
+    found = Comparison.load(directory / FILE)
+    curve, dim = _own(found), found.dim
+    inside = range(1, min(dim, found.num_examples) + 1)
+    linear = [n for n in range(1, found.num_examples + 1) if curve.low[n] > LINEAR]
+    falls = [n for n in inside[1:] if curve.high[n] < curve.low[n - 1]]
+    grows = curve.high[1] < curve.low[inside[-1]] and curve.high[1] < LINEAR
+
+    def at(n: int) -> str:
+        return with_interval(curve.mean[n], curve.low[n], curve.high[n])
+
+    sentence = (
+        f"R² of the linear fit to {found.learner} is {at(1)} after one example, "
+        f"{at(inside[-1])} after {inside[-1]} and {at(found.num_examples)} after "
+        f"{found.num_examples} ({found.settings['num_costly_datasets']:,} datasets of "
+        f"{found.settings['num_queries']} queries); it is surely above {LINEAR} at "
+        f"{len(linear)} of {found.num_examples} n."
+    )
+    verdict: Verdict = "not reproduced"
+    reason = f"R² at n = 1 is not surely below R² at n = d and below {LINEAR}."
+    if grows:
+        verdict = "partly" if falls else "reproduced"
+        reason = f"R² falls at n = {listed(falls)}." if falls else ""
+    claim = Claim(
+        "gradual linearity",
+        "The learner becomes gradually linear in the under-determined regime; its "
+        "hypothesis class is not purely linear (app. F, figure 6).",
+        sentence,
+        verdict,
+        reason,
+    )
+    rows = tuple(
+        (str(n), at(n), number(curve.median[n]))
+        for n in range(1, found.num_examples + 1)
+    )
+    table = Table("R² of the linear fit", ("n", "mean", "median"), rows)
+    return Judgment((sentence,), (table,), (claim,))
+
+
+def draw(directory: Path) -> tuple[str, ...]:
+    """Draw R² against n."""
+    found = Comparison.load(directory / FILE)
+    for ending in FORMATS:
+        draw_linearity(found, directory / f"figure_6{ending}")
+    return ("figure_6",)
+
+
+EXPERIMENT = Experiment(
+    name="fig6",
+    title="Is the learner linear in its query?",
+    budgets={
+        "smoke": Figure6(model="linear-d2", num_datasets=20, num_queries=8),
+        "cpu": Figure6(),
+        "paper": Figure6(training=preset("paper")),
+    },
+    trainings=lambda config: [config.training] if config.training else [],
+    measuring=lambda config: 20 + 16e-3 * config.num_datasets * config.num_queries,
+    measure=measure,
+    judge=judge,
+    draw=draw,
+)

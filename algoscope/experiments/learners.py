@@ -1,0 +1,76 @@
+"""The learners of an experiment: models that come with algoscope, or runs of the store.
+
+A run that diverged is no learner; it is told in the record and left out of figures.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from algoscope.configuration import TrainingConfig
+from algoscope.experiments.experiment import Place, Spent
+from algoscope.learner import InContextLearner
+
+EVALUATION_DATASETS = 1000
+
+
+class NoLearnerError(RuntimeError):
+    """None of the runs that an experiment needs ended with a model."""
+
+    def __init__(self, runs: dict[str, str]):
+        shown = "; ".join(f"{run}: {status}" for run, status in runs.items())
+        super().__init__(
+            f"No run ended with a model, so there is nothing to measure. {shown}"
+        )
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A run that is finished."""
+
+    config: TrainingConfig
+    learner: InContextLearner
+
+
+def train(
+    place: Place, configs: Sequence[TrainingConfig]
+) -> tuple[list[Trained], Spent]:
+    """Train what the store does not hold yet; return the runs that ended well."""
+    from algoscope.sweeps import train_all
+
+    distinct = list(dict.fromkeys(configs))
+    if not distinct:
+        return [], Spent()
+    runs = "1 run" if len(distinct) == 1 else f"{len(distinct)} runs"
+    place.note(f"training {runs} in {place.store}")
+    outcomes = train_all(
+        distinct,
+        place.store,
+        engine=place.engine,
+        workers=place.workers,
+        evaluation_datasets=EVALUATION_DATASETS,
+        watch=place.watch,
+    )
+    statuses = {
+        each.config.run_id: f"{each.status}: {each.reason}"
+        if each.reason
+        else each.status
+        for each in outcomes
+    }
+    finished = [
+        Trained(each.config, InContextLearner.from_pretrained(str(each.directory)))
+        for each in outcomes
+        if each.status == "finished"
+    ]
+    return finished, Spent(sum(each.seconds for each in outcomes), statuses)
+
+
+def model_or_run(
+    place: Place, model: str, training: TrainingConfig | None
+) -> tuple[InContextLearner, Spent]:
+    """Return a model that comes with algoscope, or the run that takes its place."""
+    if training is None:
+        return InContextLearner.from_pretrained(model), Spent()
+    trained, spent = train(place, [training])
+    if not trained:
+        raise NoLearnerError(spent.runs)
+    return trained[0].learner, spent

@@ -1,0 +1,57 @@
+"""Measurements that are made once: an index of what a directory's files were made of.
+
+    measured.json   name: {identity, seconds}
+
+A file whose identity is the one asked for is not made again, so an interrupted
+experiment goes on where it was and a finished one is only judged and drawn again.
+"""
+
+import json
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+from algoscope.checkpoints import read_json, write_json
+
+INDEX = "measured.json"
+
+
+def once(
+    directory: Path, name: str, identity: dict[str, Any], measure: Callable[[], None]
+) -> float:
+    """Call `measure`, which writes the file `name`, unless that was done already.
+
+    Returns the seconds that it took, now or then.
+    """
+    index = _read(directory)
+    plain = json.loads(json.dumps(identity))
+    found = index.get(name)
+    if found and found["identity"] == plain and (directory / name).exists():
+        return found["seconds"]
+    start = time.perf_counter()
+    measure()
+    seconds = round(time.perf_counter() - start, 2)
+    index = _read(directory) | {name: {"identity": plain, "seconds": seconds}}
+    write_json(directory / INDEX, index)
+    return seconds
+
+
+def forget_others(directory: Path, names: Collection[str]) -> None:
+    """Delete the measurements that do not belong to this configuration."""
+    index = _read(directory)
+    for name in set(index) - set(names):
+        (directory / name).unlink(missing_ok=True)
+    if set(index) - set(names):
+        kept = {name: index[name] for name in index if name in names}
+        write_json(directory / INDEX, kept)
+
+
+def names_in(directory: Path) -> list[str]:
+    """Return the names of the files that were measured."""
+    return list(_read(directory))
+
+
+def _read(directory: Path) -> dict[str, Any]:
+    path = directory / INDEX
+    return read_json(path) if path.exists() else {}

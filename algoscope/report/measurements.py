@@ -1,0 +1,114 @@
+"""Saved comparisons, identifications and probing results as sections."""
+
+from pathlib import Path
+
+from algoscope import verdict
+from algoscope.comparison import Comparison
+from algoscope.console import small
+from algoscope.experiments.record import Table
+from algoscope.figures import draw_comparison, draw_linearity
+from algoscope.identification import Identification
+from algoscope.identification.result import Regime
+from algoscope.probing.figures import draw_attention, draw_controls, draw_layers
+from algoscope.probing.result import ProbingResult
+from algoscope.report.drawing import drawn
+from algoscope.report.sections import Section
+from algoscope.report.training import comparison_table
+
+
+def comparison_section(path: Path) -> Section:
+    """Return a saved comparison: its curves, its table and its sentence."""
+    found, source = Comparison.load(path), str(path)
+    pictures = [drawn("Comparison", source, lambda out: draw_comparison(found, out))]
+    if "r2" in found.metrics:
+        pictures.append(
+            drawn("Linearity", source, lambda out: draw_linearity(found, out))
+        )
+    return Section(
+        title=f"{found.learner} against textbook algorithms",
+        source=source,
+        findings=(verdict.sentence(found),),
+        pictures=tuple(pictures),
+        tables=(comparison_table(found),),
+        facts={
+            "task": found.task,
+            "datasets": f"{found.num_datasets:,}",
+            "seed": str(found.seed),
+        },
+        details={"Settings": found.settings},
+        versions=found.versions,
+    )
+
+
+def identification_section(path: Path) -> Section:
+    """Return a saved identification: the answer, per regime, and the candidates."""
+    found = Identification.load(path)
+    names = [regime.name for regime in found.regimes]
+    rows = tuple(
+        (
+            candidate.name,
+            small(candidate.distance),
+            f"{small(candidate.low)} … {small(candidate.high)}",
+            *(small(candidate.regimes[name]) for name in names),
+        )
+        for candidate in found.candidates
+    )
+    regimes = tuple(
+        f"{each.name.capitalize()}, n = {_span(each)}: {each.verdict}; "
+        f"the nearest is {each.nearest} at {small(each.distance)}."
+        for each in found.regimes
+    )
+    header = ("hypothesis", "distance", "95 % interval", *names)
+    return Section(
+        title=f"Which algorithm is {found.target}?",
+        source=str(path),
+        findings=(found.sentence, *regimes),
+        tables=(Table("Candidates, the nearest first", header, rows),),
+        facts={
+            "task": found.task,
+            "datasets": f"{found.num_datasets:,}",
+            "seed": str(found.seed),
+        },
+        details={"Evidence": found.evidence},
+        versions=found.versions,
+    )
+
+
+def _span(regime: Regime) -> str:
+    first, last = regime.first, regime.last
+    return str(first) if first == last else f"{first} to {last}"
+
+
+def probing_section(directory: Path) -> Section:
+    """Return a saved probing result: figures 4 and 5, and each probe's best layer."""
+    found, source = ProbingResult.load(directory), str(directory)
+    pictures = [drawn("Layers", source, lambda out: draw_layers(found, out))]
+    if found.controls:
+        pictures.append(
+            drawn("Controls", source, lambda out: draw_controls(found, out))
+        )
+    for kind in found.kinds:
+        pictures.append(
+            drawn(
+                f"Positions, {kind} probe",
+                source,
+                lambda out, kind=kind: draw_attention(found, out, kind=kind),
+            )
+        )
+    rows = []
+    for each in found.measurements:
+        best, (mean, low, high) = each.best_layer(), each.per_layer()
+        interval = f"{small(float(low[best]))} … {small(float(high[best]))}"
+        layer, error = str(each.layers[best]), small(float(mean[best]))
+        rows.append((each.target, each.kind, each.learner, layer, error, interval))
+    header = ("target", "probe", "learner", "best layer", "error / variance", "95 %")
+    return Section(
+        title=f"What {found.learner} encodes",
+        source=source,
+        findings=(),
+        pictures=tuple(pictures),
+        tables=(Table("Least error over the layers", header, tuple(rows)),),
+        facts={"task": found.task, "examples": ", ".join(map(str, found.prefixes))},
+        details={"Configuration": found.config},
+        versions=found.versions,
+    )

@@ -1,0 +1,140 @@
+"""SVG files made safe to stand inside a page: only shapes and text of their own.
+
+An SVG can hold scripts, styles for the whole page and references to other machines.
+What is not listed here is left out. Names get a prefix, since two figures on one page
+share the names of their clip paths and glyphs.
+"""
+
+import re
+from xml.etree import ElementTree
+
+from algoscope.checkpoints import DamagedFileError
+from algoscope.report.markup import Markup, element
+
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+HREFS = ("href", "{http://www.w3.org/1999/xlink}href")
+DEEPEST = 64  # elements inside each other; a page is parsed recursively
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+ELEMENTS = _names(
+    "svg g defs symbol use path rect line polyline polygon circle ellipse text tspan "
+    "image clipPath mask pattern marker linearGradient radialGradient stop"
+)
+TEXTS = {"text", "tspan"}
+GEOMETRY = _names(
+    "d x y x1 y1 x2 y2 cx cy r rx ry dx dy fx fy width height points transform viewBox "
+    "preserveAspectRatio offset clipPathUnits gradientUnits gradientTransform "
+    "spreadMethod patternUnits patternContentUnits patternTransform maskUnits "
+    "maskContentUnits markerUnits markerWidth markerHeight refX refY orient"
+)
+PROPERTIES = _names(
+    "fill fill-opacity fill-rule stroke stroke-dasharray stroke-dashoffset "
+    "stroke-linecap stroke-linejoin stroke-miterlimit stroke-opacity stroke-width "
+    "opacity color stop-color stop-opacity clip-path clip-rule mask marker-start "
+    "marker-mid marker-end font font-family font-size font-stretch font-style "
+    "font-variant font-weight text-anchor dominant-baseline baseline-shift "
+    "letter-spacing word-spacing visibility display image-rendering shape-rendering "
+    "paint-order"
+)
+FUNCTIONS = _names("matrix translate scale rotate skewX skewY rgb rgba hsl hsla")
+
+_NAME = re.compile(r"[\w.:-]+")
+_LOCAL = re.compile(r"""url\(\s*["']?#([\w.:-]+)["']?\s*\)""")
+_FUNCTION = re.compile(r"([\w-]*)\s*\(")
+_VALUE = re.compile(r"""[\w\s.,#%()'"+*-]*""")
+_PICTURE = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=\s]*")
+_LENGTH = re.compile(r"\s*([\d.]+)(pt|px)?\s*")
+
+
+def inline_svg(text: str, *, prefix: str, label: str, source: str) -> Markup:
+    """Return the SVG as an element of a page, with `prefix` before each of its names.
+
+    `label` is read aloud in its place; `source` is named if it is refused.
+    """
+    if "<!ENTITY" in text:  # may expand to gigabytes
+        raise DamagedFileError(source, "be an SVG file", "one that declares entities")
+    try:
+        root = ElementTree.fromstring(text)
+    except (ElementTree.ParseError, ValueError) as error:
+        raise DamagedFileError(source, "be an SVG file", f"an error: {error}") from None
+    if root.tag != f"{NAMESPACE}svg":
+        raise DamagedFileError(source, "be an SVG file", f"the element {root.tag}")
+    if _depth(root) > DEEPEST:
+        rule = f"be an SVG file with at most {DEEPEST} elements inside each other"
+        raise DamagedFileError(source, rule, "a deeper one")
+    width, height = (_LENGTH.fullmatch(root.get(n, "")) for n in ("width", "height"))
+    if "viewBox" not in root.attrib and width and height:
+        root.set("viewBox", f"0 0 {width[1]} {height[1]}")
+    least = f"min(38rem, {width[1]}{width[2] or 'px'})" if width else "0"
+    root.set("style", "")
+    return _converted(
+        root, prefix, role="img", aria_label=label, style=f"min-width: {least}"
+    )
+
+
+def _depth(root: ElementTree.Element) -> int:
+    depth, level = 0, [root]
+    while level and depth <= DEEPEST:
+        depth, level = depth + 1, [child for each in level for child in each]
+    return depth
+
+
+def _converted(node: ElementTree.Element, prefix: str, **extra: str) -> Markup:
+    tag = node.tag.removeprefix(NAMESPACE)
+    content: list[Markup | str] = [node.text or ""] if tag in TEXTS else []
+    for child in node:
+        if _is_kept(child):
+            content.append(_converted(child, prefix))
+        if tag in TEXTS:
+            content.append(child.tail or "")
+    return element(tag, *content, **_attributes(node, prefix) | extra)
+
+
+def _is_kept(node: ElementTree.Element) -> bool:
+    tag = str(node.tag)
+    return tag.startswith(NAMESPACE) and tag.removeprefix(NAMESPACE) in ELEMENTS
+
+
+def _attributes(node: ElementTree.Element, prefix: str) -> dict[str, str]:
+    kept: dict[str, str] = {}
+    for name, value in node.attrib.items():
+        if name == "id" and _NAME.fullmatch(value):
+            kept["id"] = prefix + value
+        elif name in HREFS:
+            kept["href"] = _reference(node.tag, value, prefix)
+        elif name == "style":
+            kept["style"] = _style(value, prefix)
+        elif name in GEOMETRY | PROPERTIES:
+            kept[name] = _value(value, prefix)
+    return {name: value for name, value in kept.items() if value}
+
+
+def _reference(tag: str, text: str, prefix: str) -> str:
+    """Return where an element points: an image to a PNG, others to their own file."""
+    if tag == f"{NAMESPACE}image":
+        return "".join(text.split()) if _PICTURE.fullmatch(text) else ""
+    local = text.startswith("#") and _NAME.fullmatch(text[1:])
+    return f"#{prefix}{text[1:]}" if local else ""
+
+
+def _style(text: str, prefix: str) -> str:
+    pairs = [each.partition(":") for each in text.split(";")]
+    kept = [
+        f"{name.strip()}: {value}"
+        for name, _, given in pairs
+        if name.strip() in PROPERTIES and (value := _value(given.strip(), prefix))
+    ]
+    return "; ".join(kept)
+
+
+def _value(text: str, prefix: str) -> str:
+    """Return a value with local references renamed; nothing for any other reference."""
+    rest = _LOCAL.sub("", text)
+    functions = set(_FUNCTION.findall(rest)) - {""}
+    if not _VALUE.fullmatch(rest) or functions - FUNCTIONS:
+        return ""
+    return _LOCAL.sub(rf"url(#{prefix}\1)", text)

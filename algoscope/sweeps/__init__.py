@@ -1,0 +1,18 @@
+"""Sweeps: many training runs in one store, on one machine or on many (paper app. D).
+
+A `Grid` expands to configurations; `train_all` trains each of them exactly once, in
+`STORE/<run id>/`, on an engine: inline, processes, ray or slurm. What a store holds is
+read from its directories, so every engine, and every process beside it, sees the same.
+Nothing here imports JAX before a run is trained or read.
+"""
+
+from algoscope.sweeps.engines import ENGINES as ENGINES
+from algoscope.sweeps.engines import EngineOptions as EngineOptions
+from algoscope.sweeps.grid import GRIDS as GRIDS
+from algoscope.sweeps.grid import Grid as Grid
+from algoscope.sweeps.outcomes import Outcome as Outcome
+from algoscope.sweeps.progress import RunProgress as RunProgress
+from algoscope.sweeps.progress import SweepProgress as SweepProgress
+from algoscope.sweeps.saved import SavedSweep as SavedSweep
+from algoscope.sweeps.sweep import SweepInterruptedError as SweepInterruptedError
+from algoscope.sweeps.sweep import train_all as train_all
