@@ -118,6 +118,13 @@ def test_unfit_targets_are_refused():
         "got 'w_old'. Did you mean 'w_ols'?",
     ):
         find_targets(["w_old"])
+    assert find_targets(["sgd(0.05)"])[0].name == weights_of(sgd(0.05)).name
+    with refuses(
+        InvalidValueError,
+        "`target` must be a quantity or the call of an algorithm that has weights, "
+        "got knn(3).",
+    ):
+        find_targets(["knn(3)"])
     with refused("targets", "name at least one target, and none twice, got w, w"):
         find_targets(["w", "w"])
     with refused("targets", "name at least one target, and none twice, got none"):

@@ -14,7 +14,8 @@ class Patch:
 
     model: Model
     target: str = "w_ols"
-    """The weights that edits read and move: w_ols, w_ridge, moment or w."""
+    """The weights that edits read and move: w_ols, w_ridge, w, or those of an algorithm
+    such as sgd(0.05)."""
     budget: Literal["smoke", "cpu"] = "cpu"
     """How many datasets: a glance, or a result."""
     num_examples: int | None = None

@@ -18,7 +18,8 @@ class Probe:
 
     model: Model
     targets: tuple[str, ...] = ("moment", "w_ols")
-    """What to look for: moment (XᵀY), w_ols, gram (XᵀX), w_ridge, residual, w."""
+    """What to look for: moment (XᵀY), w_ols, gram (XᵀX), w_ridge, residual, w, or the
+    weights of an algorithm such as sgd(0.05)."""
     controls: tuple[str, ...] = ()
     """Models to probe alike, such as control-d4; untrained: random weights."""
     budget: Literal["smoke", "cpu", "paper"] = "cpu"

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from algoscope.predictors import LinearPredictor, ols, ridge
+from algoscope.predictors import LinearPredictor, ols, parse_predictor, ridge
 from algoscope.predictors.moments import prefix_moments
 from algoscope.tasks import Dataset, Task
 from algoscope.validation import InvalidValueError, require_choice
@@ -87,18 +87,27 @@ TARGETS: dict[str, Target] = {
 
 
 def find_targets(targets: Sequence[str | Target]) -> list[Target]:
-    """Return targets from names or targets; their names must differ."""
-    found = []
-    for target in targets:
-        if isinstance(target, str):
-            require_choice("target", target, TARGETS)
-            target = TARGETS[target]
-        found.append(target)
+    """Return targets from names or targets; their names must differ.
+
+    A call such as `sgd(0.05)` names the weights of a linear algorithm.
+    """
+    found = [_named(each) if isinstance(each, str) else each for each in targets]
     names = [target.name for target in found]
     if not names or len(set(names)) < len(names):
         rule = "name at least one target, and none twice"
         raise InvalidValueError("targets", rule, ", ".join(names) or "none")
     return found
+
+
+def _named(name: str) -> Target:
+    if "(" not in name:
+        require_choice("target", name, TARGETS)
+        return TARGETS[name]
+    predictor = parse_predictor(name)
+    if not isinstance(predictor, LinearPredictor):
+        rule = "be a quantity or the call of an algorithm that has weights"
+        raise InvalidValueError("target", rule, name)
+    return weights_of(predictor)
 
 
 def target_sizes(targets: Sequence[Target], task: Task) -> tuple[int, ...]:
