@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from algoscope.identification import identify as identify
     from algoscope.initialization import random_transformer as random_transformer
     from algoscope.learner import InContextLearner as InContextLearner
+    from algoscope.patching import PatchingConfig as PatchingConfig
+    from algoscope.patching import PatchingResult as PatchingResult
+    from algoscope.patching import patch as patch
     from algoscope.predictors import LinearPredictor as LinearPredictor
     from algoscope.predictors import Predictor as Predictor
     from algoscope.predictors import bayes as bayes
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     from algoscope.probing import ProbingConfig as ProbingConfig
     from algoscope.probing import ProbingResult as ProbingResult
     from algoscope.probing import probe as probe
+    from algoscope.sweeps import Grid as Grid
+    from algoscope.sweeps import train_all as train_all
     from algoscope.tasks import Dataset as Dataset
     from algoscope.tasks import FixedWeights as FixedWeights
     from algoscope.tasks import LinearRegression as LinearRegression
@@ -57,6 +62,7 @@ _HOMES = {
     "identification": ("Identification", "identify"),
     "initialization": ("random_transformer",),
     "learner": ("InContextLearner",),
+    "patching": ("PatchingConfig", "PatchingResult", "patch"),
     "predictors": (
         "LinearPredictor",
         "Predictor",
@@ -71,6 +77,7 @@ _HOMES = {
     ),
     "pretrained": ("shipped_models",),
     "probing": ("ProbingConfig", "ProbingResult", "probe"),
+    "sweeps": ("Grid", "train_all"),
     "tasks": ("Dataset", "FixedWeights", "LinearRegression"),
     "transformer": ("Block", "ForwardPass", "Transformer", "TransformerLayer"),
 }
