@@ -1,5 +1,6 @@
 """Probes find what is there and where it is, and say so with controls (paper §5)."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from refusals import refused, refuses
 from scipy import stats
 
 from algoscope.checkpoints import DamagedFileError
+from algoscope.cli import main
 from algoscope.evaluation import draw_datasets
 from algoscope.initialization import random_transformer
 from algoscope.learner import InContextLearner
@@ -528,3 +530,34 @@ def test_figures_are_drawn_from_results_and_do_not_change(tmp_path, rng):
         draw_controls(replace(found, controls=()), tmp_path / "none.svg")
     with refused("path ending", "be one of .png, .svg, .pdf, got '.jpg'"):
         draw_layers(found, tmp_path / "layers.jpg")
+
+
+def test_the_command_probes_saves_draws_and_goes_on(tmp_path: Path, capsys):
+    model, out = tmp_path / "model", tmp_path / "out"
+    small_learner().save_pretrained(model)
+    words = ["probe", str(model), "--budget", "smoke", "--out", str(out)]
+    words += ["--prefixes", "1", "2", "--layers", "0", "1", "--steps", "10"]
+    words += ["--controls", "untrained", "--targets", "moment", "sgd(0.05)"]
+    main(words)
+    printed = capsys.readouterr()
+    assert "What small encodes" in printed.out
+    assert "about 1 min on two CPU cores" in printed.err
+    for name in ("layers", "attention", "controls"):
+        assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    chunks = {path: path.stat().st_mtime_ns for path in (out / "chunks").iterdir()}
+    main([*words, "--json"])
+    summary = json.loads(capsys.readouterr().out)
+    assert summary == ProbingResult.load(out).summary()
+    assert {row["target"] for row in summary} == {"moment", "w of SGD(0.05)"}
+    assert [row["selectivity"] is None for row in summary] == [True] * 4 + [False] * 4
+    assert {path: path.stat().st_mtime_ns for path in chunks} == chunks
+
+
+def test_a_bad_target_costs_one_line(tmp_path: Path, capsys):
+    model = tmp_path / "model"
+    small_learner().save_pretrained(model)
+    with pytest.raises(SystemExit) as stop:
+        main(["probe", str(model), "--targets", "w_old", "--out", str(tmp_path / "o")])
+    assert stop.value.code == 2
+    assert "got 'w_old'. Did you mean 'w_ols'?" in capsys.readouterr().err
+    assert not (tmp_path / "o").exists()
