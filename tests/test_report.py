@@ -24,9 +24,11 @@ from algoscope.checkpoints import DamagedFileError, write_json
 from algoscope.commands.report import Report, run_report
 from algoscope.commands.train import Train
 from algoscope.configuration import PRESETS, TrainingConfig
+from algoscope.curves import Estimate
 from algoscope.experiments.record import RESULT, Claim, Record, Table
 from algoscope.figures import draw_comparison
 from algoscope.identification.result import Candidate, Identification, Regime
+from algoscope.patching.result import Map, PatchingResult
 from algoscope.pretrained import MODELS
 from algoscope.probing.result import Measurement, ProbingResult
 from algoscope.report import markdown, write_report
@@ -126,6 +128,26 @@ def save_probing(directory: Path, learner: str = "small") -> Path:
     versions = {"python": "3.11"}
     ProbingResult(
         learner, ("control",), 2, "a task", (1, 2), config, versions, measurements
+    ).save(directory)
+    return directory
+
+
+def save_patching(directory: Path, learner: str = "small") -> Path:
+    rng = np.random.default_rng(0)
+    names = ("moved", "ilwd", "error", "weights", "pattern", "random")
+    maps = {name: Map(*rng.uniform(size=(3, 3, 6))) for name in names}
+    parts = ("nothing", "layer 1, head 1", "layer 1, MLP", "layer 2, MLP")
+    intact, *without = (Estimate(part, "OLS", 0.1, 0.0, 0.2, 0.1, 5) for part in parts)
+    sizes = {"learner": learner, "dim": 2, "task": "a task", "num_examples": 2}
+    PatchingResult(
+        **sizes,
+        target="w_ols",
+        apart=1.0,
+        config={},
+        versions={"python": "3.11"},
+        maps=maps,
+        intact=intact,
+        ablations=tuple(without),
     ).save(directory)
     return directory
 
@@ -389,12 +411,14 @@ def test_every_kind_of_result_has_its_section(tmp_path):
     shutil.copy(MODELS / "linear-d2" / "evaluation.json", root / "compared.json")
     save_identification(root / "identified.json", "one box")
     save_probing(root / "probed", "one learner")
+    save_patching(root / "patched", "another")
     (root / "notes.txt").write_text("not a result")
     write_json(root / "other.json", {"format": "something else"})
     page = report(tmp_path / "report.html", root)
     titles = [
         *("linear-d2 against textbook algorithms", "One experiment"),
-        *("Which algorithm is one box?", "What one learner encodes"),
+        *("Which algorithm is one box?", "What another uses"),
+        "What one learner encodes",
         "Training run one run",
     ]
     places = [page.text.index(title) for title in titles]
@@ -402,7 +426,7 @@ def test_every_kind_of_result_has_its_section(tmp_path):
     assert page.text.count("behaves most like OLS") == 2
     assert "Finished after 3,000 of 3,000 steps." in page.text
     assert "Determined, n = 2: ols; the nearest is ols at 0.1." in page.text
-    assert [tag for tag, _ in page.elements].count("svg") == 1 + 1 + 2 + 4
+    assert [tag for tag, _ in page.elements].count("svg") == 1 + 1 + 2 + 4 + 1
     assert len(page.all("id")) == len(set(page.all("id")))
     targets = {link[1:] for link in page.all("href") if link.startswith("#")}
     assert targets <= set(page.all("id"))
@@ -511,7 +535,8 @@ def test_bad_paths_are_refused(tmp_path):
     empty.mkdir()
     text.write_text("hello")
     write_json(tmp_path / "other.json", {"format": "other"})
-    rule = "be or hold experiments, runs, comparisons, identifications or probing"
+    rule = "be or hold experiments, runs, comparisons, identifications, probing or "
+    rule += "patching"
     for paths, message in (
         ([], "`paths` must name results or runs, got none."),
         (
@@ -751,3 +776,13 @@ def test_it_prints_with_everything_open_and_nothing_cut(browser, hostile):
     assert content.startswith(b"%PDF-")
     assert len(re.findall(rb"/Type\s*/Page\b", content)) > 1
     assert page.complaints == []
+
+
+def test_a_name_that_an_svg_gives_twice_is_kept_once():
+    text = (
+        '<svg xmlns="http://www.w3.org/2000/svg"><g id="a"/><g id="a"/>'
+        '<use href="#a"/></svg>'
+    )
+    page = inline_svg(text, prefix="p-", label="two", source="x.svg").html
+    assert page.count('id="p-a"') == 1
+    assert 'href="#p-a"' in page

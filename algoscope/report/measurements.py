@@ -1,4 +1,4 @@
-"""Saved comparisons, identifications and probing results as sections."""
+"""Saved comparisons, identifications, probing and patching results as sections."""
 
 from pathlib import Path
 
@@ -9,6 +9,8 @@ from algoscope.experiments.record import Table
 from algoscope.figures import draw_comparison, draw_linearity
 from algoscope.identification import Identification
 from algoscope.identification.result import Regime
+from algoscope.patching.figures import draw_patching
+from algoscope.patching.result import PatchingResult
 from algoscope.probing.figures import draw_attention, draw_controls, draw_layers
 from algoscope.probing.result import ProbingResult
 from algoscope.report.drawing import drawn
@@ -109,6 +111,34 @@ def probing_section(directory: Path) -> Section:
         pictures=tuple(pictures),
         tables=(Table("Least error over the layers", header, tuple(rows)),),
         facts={"task": found.task, "examples": ", ".join(map(str, found.prefixes))},
+        details={"Configuration": found.config},
+        versions=found.versions,
+    )
+
+
+def patching_section(directory: Path) -> Section:
+    """Return a saved patching result: its maps, and what matters at the query."""
+    found, source = PatchingResult.load(directory), str(directory)
+    summary = found.summary()
+    names = ("query", "examples", "error", "weights", "pattern", "random")
+    rows = tuple(
+        (str(row["layer"]), *(small(row[name]) for name in names))
+        for row in summary["layers"]
+    )
+    header = ("layer", "swap the query", "swap all examples", "probe's error")
+    header += tuple(f"edit, {name}" for name in names[3:])
+    worst, intact = summary["parts"][0], found.intact
+    return Section(
+        title=f"What {found.learner} uses",
+        source=source,
+        findings=(
+            f"SPD(OLS)/d is {small(intact.mean)} ({small(intact.low)} … "
+            f"{small(intact.high)}, {intact.count:,} datasets); it is largest, "
+            f"{small(worst['spd_ols'])}, without {worst['without']}.",
+        ),
+        pictures=(drawn("Maps", source, lambda out: draw_patching(found, out)),),
+        tables=(Table("At the query", header, rows),),
+        facts={"task": found.task, "examples": str(found.num_examples)},
         details={"Configuration": found.config},
         versions=found.versions,
     )

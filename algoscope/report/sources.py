@@ -11,24 +11,34 @@ from algoscope.checkpoints import DamagedFileError
 from algoscope.experiments.record import FORMAT as EXPERIMENT
 from algoscope.experiments.record import RESULT
 from algoscope.identification.result import FORMAT as IDENTIFICATION
+from algoscope.patching.result import FORMAT as PATCHING
+from algoscope.patching.result import SUMMARY as PATCHING_SUMMARY
 from algoscope.pretrained import CONFIG
 from algoscope.probing.result import FORMAT as PROBING
-from algoscope.probing.result import SUMMARY
+from algoscope.probing.result import SUMMARY as PROBING_SUMMARY
 from algoscope.validation import InvalidValueError
 
 MOST_RUNS = 12  # of one directory that get a section each, and not only a row
 
-Kind = Literal["experiment", "run", "runs", "comparison", "identification", "probing"]
+Kind = Literal[
+    "experiment", "run", "runs", "comparison", "identification", "probing", "patching"
+]
 
 # What a file says about itself, and the name it has if its directory is the result.
 KINDS: dict[str, Kind] = {
     EXPERIMENT: "experiment",
     "algoscope": "run",
     PROBING: "probing",
+    PATCHING: "patching",
     "algoscope comparison": "comparison",
     IDENTIFICATION: "identification",
 }
-NAMES: dict[Kind, str] = {"experiment": RESULT, "run": CONFIG, "probing": SUMMARY}
+NAMES: dict[Kind, str] = {
+    "experiment": RESULT,
+    "run": CONFIG,
+    "probing": PROBING_SUMMARY,
+    "patching": PATCHING_SUMMARY,
+}
 
 
 @dataclass(frozen=True)
@@ -59,7 +69,10 @@ def _named(path: Path) -> Iterator[Source]:
         return
     below = list(_below(path, set())) if path.is_dir() else []
     if not below:
-        rule = "be or hold experiments, runs, comparisons, identifications or probing"
+        rule = (
+            "be or hold experiments, runs, comparisons, identifications, probing or "
+            "patching"
+        )
         raise InvalidValueError(str(path), rule, "none of them")
     yield from below
 

@@ -66,6 +66,7 @@ def inline_svg(text: str, *, prefix: str, label: str, source: str) -> Markup:
     if _depth(root) > DEEPEST:
         rule = f"be an SVG file with at most {DEEPEST} elements inside each other"
         raise DamagedFileError(source, rule, "a deeper one")
+    _name_once(root)
     width, height = (_LENGTH.fullmatch(root.get(n, "")) for n in ("width", "height"))
     if "viewBox" not in root.attrib and width and height:
         root.set("viewBox", f"0 0 {width[1]} {height[1]}")
@@ -81,6 +82,17 @@ def _depth(root: ElementTree.Element) -> int:
     while level and depth <= DEEPEST:
         depth, level = depth + 1, [child for each in level for child in each]
     return depth
+
+
+def _name_once(root: ElementTree.Element) -> None:
+    """Take a name away from all but its first bearer; equal images have equal names."""
+    names: set[str] = set()
+    for node in root.iter():
+        name = node.get("id")
+        if name is not None and name in names:
+            del node.attrib["id"]
+        elif name is not None:
+            names.add(name)
 
 
 def _converted(node: ElementTree.Element, prefix: str, **extra: str) -> Markup:

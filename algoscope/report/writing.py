@@ -11,6 +11,7 @@ from algoscope.report.markdown import markdown_page
 from algoscope.report.measurements import (
     comparison_section,
     identification_section,
+    patching_section,
     probing_section,
 )
 from algoscope.report.page import html_page
@@ -27,6 +28,7 @@ MAKERS: dict[Kind, Callable[[Path], Section]] = {
     "comparison": comparison_section,
     "identification": identification_section,
     "probing": probing_section,
+    "patching": patching_section,
 }
 # What reading and drawing something that is not what it says it is can raise.
 SURPRISES = (ArithmeticError, AttributeError, LookupError, OSError)
