@@ -81,6 +81,7 @@ def test_a_killed_node_of_a_ray_cluster_costs_nothing_but_time(inline, cache, tm
 
 
 @pytest.mark.distributed
+@pytest.mark.slow
 def test_ray_starts_a_cluster_of_its_own(inline, cache, tmp_path):
     assert finish(start(tmp_path, "ray", cache=cache)) == ALL_FINISHED
     assert bits(tmp_path) == inline
