@@ -56,16 +56,8 @@ def training_progress(label: str) -> Iterator[Callable[[Progress], None]]:
     if not console.is_terminal:
         yield _plain_watcher(label)
         return
-    columns = (
-        TextColumn("{task.description}", style="bold", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]}  SPD(OLS)/d {task.fields[spd]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with ProgressBar(*columns, console=console) as bar:
+    measured = TextColumn("loss {task.fields[loss]}  SPD(OLS)/d {task.fields[spd]}")
+    with _bar(console, measured) as bar:
         task = bar.add_task(label, total=None, loss="–", spd="–")
 
         def watch(progress: Progress) -> None:
@@ -78,6 +70,20 @@ def training_progress(label: str) -> Iterator[Callable[[Progress], None]]:
             )
 
         yield watch
+
+
+def _bar(console: Console, *measured: TextColumn) -> ProgressBar:
+    """Return bars with their count, what was measured, and the times."""
+    return ProgressBar(
+        TextColumn("{task.description}", style="bold", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        *measured,
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+    )
 
 
 def _plain_watcher(label: str) -> Callable[[Progress], None]:
@@ -116,15 +122,7 @@ def counting() -> Iterator[Callable[[str], Counter]]:
     if not console.is_terminal:
         yield _plain_counter
         return
-    columns = (
-        TextColumn("{task.description}", style="bold", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with ProgressBar(*columns, console=console) as bar:
+    with _bar(console) as bar:
 
         def start(label: str) -> Counter:
             task = bar.add_task(label, total=None)

@@ -371,6 +371,14 @@ class Transformer(eqx.Module):
         return last @ self.w_o + self.b_o
 
 
+@eqx.filter_jit
+def run_compiled(
+    transformer: Transformer, tokens: Float[Array, "*batch time token"]
+) -> ForwardPass:
+    """Return the whole run, compiled once per shape for all who ask for one."""
+    return transformer(tokens)
+
+
 def stack_layers(layers: list[TransformerLayer]) -> TransformerLayer:
     """Return the layers, all of one shape, as one stack in the order given."""
     if not layers:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from algoscope.commands.given import given
 from algoscope.validation import InvalidValueError, require_at_least, require_choice
 
 ALGORITHM_PARAMETERS = (
@@ -68,8 +69,7 @@ class Build:
     @property
     def parameters(self) -> dict[str, float]:
         """The parameters of the algorithm that were given."""
-        given = {name: getattr(self, name) for name in ALGORITHM_PARAMETERS}
-        return {name: value for name, value in given.items() if value is not None}
+        return given(self, ALGORITHM_PARAMETERS)
 
 
 def run_build(command: Build) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from algoscope.commands.given import given
 from algoscope.commands.measuring import Model, allow_precision
 
 
@@ -38,9 +39,7 @@ class Patch:
     @property
     def changes(self) -> dict[str, Any]:
         """The choices that differ from the budget's."""
-        names = ("num_examples", "num_pairs", "seed")
-        given = {name: getattr(self, name) for name in names}
-        return {name: value for name, value in given.items() if value is not None}
+        return given(self, ("num_examples", "num_pairs", "seed"))
 
 
 def run_patch(command: Patch) -> None:

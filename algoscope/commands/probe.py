@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from algoscope.commands.given import given
 from algoscope.commands.measuring import Model, allow_precision
 from algoscope.commands.messages import note
 
@@ -53,8 +54,7 @@ class Probe:
     def changes(self) -> dict[str, Any]:
         """The choices that differ from the budget's."""
         names = ("prefixes", "layers", "kinds", "steps", "repeats", "solver", "seed")
-        given = {name: getattr(self, name) for name in names}
-        return {name: value for name, value in given.items() if value is not None}
+        return given(self, names)
 
 
 def run_probe(command: Probe) -> None:

@@ -5,6 +5,7 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from algoscope.commands.given import given
 from algoscope.commands.messages import complain, note
 from algoscope.configuration import (
     Activation,
@@ -93,11 +94,7 @@ class Train:
     @property
     def config(self) -> TrainingConfig:
         """The preset with the changes."""
-        changes = {
-            name: value
-            for name in TrainingConfig.__dataclass_fields__
-            if (value := getattr(self, name)) is not None
-        }
+        changes = given(self, TrainingConfig.__dataclass_fields__)
         return replace(preset(self.preset), **changes)
 
 

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool, Float
 
 from algoscope.construction.chain import Chain, Tokens
 from algoscope.construction.layout import Layout
 from algoscope.construction.numerics import Numerics
-from algoscope.transformer import Transformer
+from algoscope.transformer import run_compiled
 from algoscope.validation import InvalidValueError
 
 Shown = Literal["computed", "exact", "difference"]
@@ -67,13 +66,6 @@ def context_tokens(
     return tokens
 
 
-@eqx.filter_jit
-def _hidden(
-    transformer: Transformer, tokens: Float[Array, "time token"]
-) -> Float[Array, "depth time hidden"]:
-    return transformer(tokens).hidden
-
-
 def trace(
     chain: Chain,
     numerics: Numerics,
@@ -84,7 +76,8 @@ def trace(
     tokens = context_tokens(x, y).astype(numerics.dtype)
     states = chain.exact(tokens.astype(np.float64))
     transformer = chain.compile(numerics)
-    hidden = np.asarray(_hidden(transformer, jnp.asarray(tokens)), np.float64)
+    run = run_compiled(transformer, jnp.asarray(tokens))
+    hidden = np.asarray(run.hidden, np.float64)
     layout = Layout(chain.registers)
     labels = ("input", *chain.labels)
     operations = ("", *map(str, chain.steps))

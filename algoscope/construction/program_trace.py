@@ -1,6 +1,5 @@
 """A compiled program's registers after every layer, exact and computed."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -8,7 +7,7 @@ from algoscope.construction.chain_trace import TracedRegister, TracedStep
 from algoscope.construction.compiler import Arrangement
 from algoscope.construction.interpreter import Tokens, interpret
 from algoscope.construction.listing import listing
-from algoscope.transformer import Transformer
+from algoscope.transformer import Transformer, run_compiled
 
 
 def trace_program(
@@ -20,8 +19,8 @@ def trace_program(
     """
     tokens = tokens.astype(arrangement.numerics.dtype)
     state = interpret(arrangement.program, tokens.astype(np.float64))
-    run = jax.jit(lambda transformer, tokens: transformer(tokens).hidden)
-    hidden = np.asarray(run(transformer, jnp.asarray(tokens)), np.float64)[0]
+    run = run_compiled(transformer, jnp.asarray(tokens))
+    hidden = np.asarray(run.hidden, np.float64)[0]
     lines = listing(arrangement)
     steps = []
     for layer in range(-1, arrangement.num_layers):

@@ -4,25 +4,24 @@ Measured for all n that the model has room for, and drawn over the paper's windo
 SPD/d for n = 1 to 14, ILWD/d for n = 3 to 13. A second drawing has the wider panel.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from algoscope.comparison import compare, provenance
+from algoscope.comparison import compare
 from algoscope.configuration import TrainingConfig, preset
 from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
 from algoscope.experiments.learners import model_or_run
-from algoscope.experiments.measured import forget_others, once
+from algoscope.experiments.measured import measure_only
 from algoscope.experiments.panels import Wider, family, later_references, paper_names
 from algoscope.experiments.pictures import save_picture
 from algoscope.experiments.record import Claim, Table, Verdict
 from algoscope.experiments.words import listed, number, with_interval
 from algoscope.figures import COLORS, STYLES
 from algoscope.predictors import figure_1_references
-from algoscope.probing.chunks import digest_of_learner
 from algoscope.results import LABELS, Comparison
 from algoscope.tasks import LinearRegression
 from algoscope.verdict import table
@@ -69,14 +68,7 @@ def measure(config: Figure1, place: Place) -> Spent:
         curves = [c for c in found.curves if c.second != LABELS or c.first in shown]
         replace(found, curves=curves).save(place.directory / FILE)
 
-    identity = {
-        "config": asdict(config),
-        "learner": digest_of_learner(learner),
-        "versions": provenance(),
-    }
-    spent += Spent(once(place.directory, FILE, identity, save))
-    forget_others(place.directory, [FILE])
-    return spent
+    return spent + Spent(measure_only(place.directory, FILE, config, learner, save))
 
 
 def _only(found: Comparison, names: tuple[str, ...]) -> Comparison:

@@ -4,21 +4,20 @@ R² of the best linear fit to predictions at fresh queries, per number of exampl
 linear algorithm has R² = 1 throughout.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from algoscope.comparison import compare, provenance
+from algoscope.comparison import compare
 from algoscope.configuration import TrainingConfig, preset
 from algoscope.curves import Curve
 from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
 from algoscope.experiments.learners import model_or_run
-from algoscope.experiments.measured import forget_others, once
+from algoscope.experiments.measured import measure_only
 from algoscope.experiments.pictures import FORMATS
 from algoscope.experiments.record import Claim, Table, Verdict
 from algoscope.experiments.words import listed, number, with_interval
 from algoscope.figures import draw_linearity
 from algoscope.predictors import ols, ridge
-from algoscope.probing.chunks import digest_of_learner
 from algoscope.results import Comparison
 from algoscope.tasks import LinearRegression
 
@@ -55,14 +54,7 @@ def measure(config: Figure6, place: Place) -> Spent:
             num_queries=config.num_queries,
         ).save(place.directory / FILE)
 
-    identity = {
-        "config": asdict(config),
-        "learner": digest_of_learner(learner),
-        "versions": provenance(),
-    }
-    spent += Spent(once(place.directory, FILE, identity, save))
-    forget_others(place.directory, [FILE])
-    return spent
+    return spent + Spent(measure_only(place.directory, FILE, config, learner, save))
 
 
 def _own(found: Comparison) -> Curve:

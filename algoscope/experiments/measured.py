@@ -9,10 +9,14 @@ experiment goes on where it was and a finished one is only judged and drawn agai
 import json
 import time
 from collections.abc import Callable, Collection
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from algoscope.checkpoints import read_json, write_json
+from algoscope.comparison import provenance
+from algoscope.learner import InContextLearner
+from algoscope.probing.chunks import digest_of_learner
 
 INDEX = "measured.json"
 
@@ -34,6 +38,24 @@ def once(
     seconds = round(time.perf_counter() - start, 2)
     index = _read(directory) | {name: {"identity": plain, "seconds": seconds}}
     write_json(directory / INDEX, index)
+    return seconds
+
+
+def measure_only(
+    directory: Path,
+    name: str,
+    config: Any,
+    learner: InContextLearner,
+    measure: Callable[[], None],
+) -> float:
+    """Measure a learner into the one file that an experiment has; see `once`."""
+    identity = {
+        "config": asdict(config),
+        "learner": digest_of_learner(learner),
+        "versions": provenance(),
+    }
+    seconds = once(directory, name, identity, measure)
+    forget_others(directory, [name])
     return seconds
 
 

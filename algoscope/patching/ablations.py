@@ -5,6 +5,7 @@ for a head W_F ← 0 and b_F ← b_F + W_F E[b], for an MLP W₁ ← 0 and b₁ 
 so what is left is a learner like any other.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import equinox as eqx
@@ -16,7 +17,12 @@ from jaxtyping import Array, Float
 from algoscope.evaluation import Inputs, Labels
 from algoscope.learner import InContextLearner
 from algoscope.sequences import encode_context
-from algoscope.transformer import Transformer, TransformerLayer, layer_norm
+from algoscope.transformer import (
+    Transformer,
+    TransformerLayer,
+    layer_norm,
+    run_compiled,
+)
 
 MEAN_DATASETS = 256  # that the mean of a part is taken over
 
@@ -46,10 +52,33 @@ def ablate(
     learner: InContextLearner, part: Part, x: Inputs, y: Labels
 ) -> InContextLearner:
     """Return the learner without a part, whose mean is taken over these datasets."""
+    return _without(learner, part, _hidden(learner, x, y))
+
+
+def ablate_each(
+    learner: InContextLearner, x: Inputs, y: Labels
+) -> Iterator[tuple[Part, InContextLearner]]:
+    """Yield every part, and the learner without it."""
+    hidden = _hidden(learner, x, y)
+    for part in parts_of(learner):
+        yield part, _without(learner, part, hidden)
+
+
+def _hidden(
+    learner: InContextLearner, x: Inputs, y: Labels
+) -> Float[Array, "batch depth time hidden"]:
     some = slice(MEAN_DATASETS)
     tokens = encode_context(jnp.asarray(x[some]), jnp.asarray(y[some]))
+    return run_compiled(learner.transformer, tokens).hidden
+
+
+def _without(
+    learner: InContextLearner,
+    part: Part,
+    hidden: Float[Array, "batch depth time hidden"],
+) -> InContextLearner:
     index = part.layer - 1
-    mean = _mean_of(learner.transformer, tokens, index, part.head)
+    mean = _mean_of(learner.transformer, hidden[:, index], index, part.head)
     layers = learner.transformer.layers
     if part.head is None:
         layers = eqx.tree_at(
@@ -68,23 +97,15 @@ def ablate(
     return InContextLearner(transformer, f"{learner.name}, ablated")
 
 
-@eqx.filter_jit
-def _hidden(
-    transformer: Transformer, tokens: Float[Array, "batch time token"]
-) -> Float[Array, "batch depth time hidden"]:
-    return transformer(tokens).hidden
-
-
 def _mean_of(
     transformer: Transformer,
-    tokens: Float[Array, "batch time token"],
+    h: Float[Array, "batch time hidden"],
     index: int,
     head: int | None,
 ) -> Float[Array, " hidden"]:
-    """Return what a part adds to the residual stream, on average."""
+    """Return what a part of layer `index` adds to `h`, which it reads, on average."""
     layer: TransformerLayer = jax.tree.map(lambda leaf: leaf[index], transformer.layers)
     block = transformer.block
-    h = _hidden(transformer, tokens)[:, index]
     read = layer_norm(h, block.layer_norm_epsilon) if block.pre_norm else h
     if head is None:
         attended = layer.attention(read, block)[0] + h

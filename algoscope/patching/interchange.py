@@ -22,7 +22,7 @@ from algoscope.learner import InContextLearner
 from algoscope.metrics import implied_weights
 from algoscope.sequences import encode_context
 from algoscope.tasks import Dataset
-from algoscope.transformer import Transformer
+from algoscope.transformer import Transformer, run_compiled
 
 SEQUENCES_PER_CALL = 1024
 
@@ -33,14 +33,6 @@ class Interchange(NamedTuple):
     shift: Float[np.ndarray, "pairs depth places"]  # ⟨ŵ_patched − ŵ(D), ŵ(D′) − ŵ(D)⟩
     ilwd: Float[np.ndarray, "pairs depth places"]  # ‖ŵ_patched − ŵ(D′)‖²
     apart: Float[np.ndarray, " pairs"]  # ‖ŵ(D′) − ŵ(D)‖²
-
-
-@eqx.filter_jit
-def _run(
-    transformer: Transformer, tokens: Float[Array, "batch time token"]
-) -> tuple[Float[Array, " batch"], Float[Array, "batch depth time hidden"]]:
-    run = transformer(tokens)
-    return run.output[:, -1], run.hidden
 
 
 @eqx.filter_jit
@@ -90,14 +82,15 @@ def interchange(
     found = np.empty((depths, len(where), len(tokens)))
     for start in range(0, len(tokens), SEQUENCES_PER_CALL):
         some = slice(start, start + SEQUENCES_PER_CALL)
-        own[some], _ = _run(learner.transformer, tokens[some])
-        target[some], donated = _run(learner.transformer, others[some])
+        donor = run_compiled(learner.transformer, others[some])
+        target[some] = donor.output[:, -1]
+        own[some] = run_compiled(learner.transformer, tokens[some]).output[:, -1]
         for layer in range(depths):
             for index, swapped in enumerate(where.values()):
                 found[layer, index, some] = _answer(
                     learner.transformer,
                     tokens[some],
-                    donated,
+                    donor.hidden,
                     jnp.asarray(layer),
                     jnp.asarray(swapped),
                 )

@@ -1,6 +1,7 @@
 """All three causal tests of one learner, in one call."""
 
 from collections.abc import Callable
+from itertools import chain
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from algoscope.evaluation import (
 )
 from algoscope.learner import InContextLearner
 from algoscope.metrics import squared_prediction_difference, summarize
-from algoscope.patching.ablations import ablate, parts_of
+from algoscope.patching.ablations import ablate_each, parts_of
 from algoscope.patching.config import PatchingConfig
 from algoscope.patching.edits import edit_readings
 from algoscope.patching.interchange import interchange
@@ -123,15 +124,15 @@ def _ablations(
         seed=config.seed,
     )
     reference = predict_exactly(ols, x, y)
-    parts = parts_of(learner)
-    distances = []
-    for done, part in enumerate([None, *parts]):
-        left = learner if part is None else ablate(learner, part, x, y)
+    total = len(parts_of(learner)) + 1
+    names, distances = [], []
+    for part, left in chain([("nothing", learner)], ablate_each(learner, x, y)):
         spd = squared_prediction_difference(
             predict_all(left, x, y), reference, task.dim
         )
+        names.append(str(part))
         distances.append(spd[:, 1:].mean(axis=1))
         if progress is not None:
-            progress(done + 1, len(parts) + 1)
-    pairs = [(name, ols.name) for name in ["nothing", *map(str, parts)]]
+            progress(len(names), total)
+    pairs = [(name, ols.name) for name in names]
     return estimates_of(pairs, summarize(np.stack(distances, axis=1)))

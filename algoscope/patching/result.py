@@ -96,8 +96,8 @@ class PatchingResult:
         require_choice("map", name, self.maps)
         require_choice("place", place, self.places)
         column = self.places.index(place)
-        found = self.maps[name]
-        return tuple(float(each[layer, column]) for each in found)  # pyright: ignore
+        mean, low, high = (float(each[layer, column]) for each in self.maps[name])
+        return mean, low, high
 
     def summary(self) -> dict[str, Any]:
         """Return what matters at the query per layer, and the parts by their weight.

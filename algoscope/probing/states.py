@@ -11,15 +11,15 @@ what remains of such a number after centering is rounding noise, not a signal.
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from algoscope.evaluation import HELD_OUT, run_in_batches, warn_in_batches
 from algoscope.learner import InContextLearner
 from algoscope.sequences import encode_context
 from algoscope.tasks import Dataset
+from algoscope.transformer import run_compiled
 
 BATCH = 128  # datasets per compiled call
 TRAINING, TEST = HELD_OUT + 1, HELD_OUT + 2  # folded into keys: datasets of its own
@@ -34,15 +34,6 @@ class StateSplit(NamedTuple):
     test: Float[np.ndarray, "layers others time hidden"]
 
 
-@eqx.filter_jit
-def _run(
-    learner: InContextLearner,
-    x: Float[Array, "datasets examples dim"],
-    y: Float[Array, "datasets examples"],
-) -> Float[Array, "datasets depth time hidden"]:
-    return learner.transformer(encode_context(x, y)).hidden
-
-
 def hidden_states(
     learner: InContextLearner, data: Dataset, layers: tuple[int, ...]
 ) -> States:
@@ -50,7 +41,12 @@ def hidden_states(
     x, y = np.asarray(data.x), np.asarray(data.y)
     warn_in_batches(learner, x, y)
     found = run_in_batches(
-        lambda x, y: _run(learner, x, y)[:, jnp.asarray(layers)], x, y, size=BATCH
+        lambda x, y: run_compiled(learner.transformer, encode_context(x, y)).hidden[
+            :, jnp.asarray(layers)
+        ],
+        x,
+        y,
+        size=BATCH,
     )
     return np.moveaxis(found, 1, 0)
 

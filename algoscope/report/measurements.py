@@ -98,11 +98,10 @@ def probing_section(directory: Path) -> Section:
             )
         )
     rows = []
-    for each in found.measurements:
-        best, (mean, low, high) = each.best_layer(), each.per_layer()
-        interval = f"{small(float(low[best]))} … {small(float(high[best]))}"
-        layer, error = str(each.layers[best]), small(float(mean[best]))
-        rows.append((each.target, each.kind, each.learner, layer, error, interval))
+    for row in found.summary():
+        names = (row["target"], row["kind"], row["learner"], str(row["best_layer"]))
+        mean, low, high = map(small, row["error"])
+        rows.append((*names, mean, f"{low} … {high}"))
     header = ("target", "probe", "learner", "best layer", "error / variance", "95 %")
     return Section(
         title=f"What {found.learner} encodes",
