@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from algoscope.identification import Identification as Identification
     from algoscope.identification import identify as identify
     from algoscope.initialization import random_transformer as random_transformer
+    from algoscope.layer import Block as Block
+    from algoscope.layer import TransformerLayer as TransformerLayer
     from algoscope.learner import InContextLearner as InContextLearner
     from algoscope.patching import PatchingConfig as PatchingConfig
     from algoscope.patching import PatchingResult as PatchingResult
@@ -44,10 +46,8 @@ if TYPE_CHECKING:
     from algoscope.tasks import Dataset as Dataset
     from algoscope.tasks import FixedWeights as FixedWeights
     from algoscope.tasks import LinearRegression as LinearRegression
-    from algoscope.transformer import Block as Block
     from algoscope.transformer import ForwardPass as ForwardPass
     from algoscope.transformer import Transformer as Transformer
-    from algoscope.transformer import TransformerLayer as TransformerLayer
 
 _HOMES = {
     "adapters": (
@@ -61,6 +61,7 @@ _HOMES = {
     "estimator": ("ICLRegressor",),
     "identification": ("Identification", "identify"),
     "initialization": ("random_transformer",),
+    "layer": ("Block", "TransformerLayer"),
     "learner": ("InContextLearner",),
     "patching": ("PatchingConfig", "PatchingResult", "patch"),
     "predictors": (
@@ -79,7 +80,7 @@ _HOMES = {
     "probing": ("ProbingConfig", "ProbingResult", "probe"),
     "sweeps": ("Grid", "train_all"),
     "tasks": ("Dataset", "FixedWeights", "LinearRegression"),
-    "transformer": ("Block", "ForwardPass", "Transformer", "TransformerLayer"),
+    "transformer": ("ForwardPass", "Transformer"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

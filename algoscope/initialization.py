@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from algoscope.configuration import Initialization
-from algoscope.transformer import Block, Transformer, TransformerLayer
+from algoscope.layer import Block, TransformerLayer
+from algoscope.transformer import Transformer
 from algoscope.validation import InvalidValueError, require_at_least, require_choice
 
 

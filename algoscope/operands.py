@@ -16,7 +16,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from algoscope.checkpoints import DamagedFileError
-from algoscope.transformer import Transformer, layer_norm
+from algoscope.layer import layer_norm
+from algoscope.transformer import Transformer
 
 
 class OutsideRangeWarning(UserWarning):

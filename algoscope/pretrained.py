@@ -19,7 +19,8 @@ from algoscope.checkpoints import (
     write_atomically,
     write_json,
 )
-from algoscope.transformer import Block, Transformer, TransformerLayer
+from algoscope.layer import Block, TransformerLayer
+from algoscope.transformer import Transformer
 from algoscope.validation import InvalidValueError, require_choice
 
 MODELS = Path(__file__).parent / "models"

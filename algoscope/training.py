@@ -19,10 +19,11 @@ from jaxtyping import Array, Float, Int, Key
 
 from algoscope.configuration import TrainingConfig
 from algoscope.initialization import random_transformer
+from algoscope.layer import Block
 from algoscope.optimizers import optimizer
 from algoscope.sequences import QUERIES, encode_context
 from algoscope.tasks import Dataset, FixedWeights, LinearRegression
-from algoscope.transformer import Block, Transformer
+from algoscope.transformer import Transformer
 from algoscope.validation import InvalidValueError
 
 

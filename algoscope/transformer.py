@@ -3,215 +3,29 @@
 A transformer is its weights and nothing else: `training` finds them by gradient
 descent, `construction` writes them down, and the same forward pass runs both.
 
-Layer l maps the hidden states H⁽ˡ⁾ to H⁽ˡ⁺¹⁾:
+Tokens are embedded as H⁽⁰⁾ = W_E tokens + positions; layer l maps H⁽ˡ⁾ to H⁽ˡ⁺¹⁾ (see
+`layer`); the output is w_Oᵀ H⁽ᴸ⁾ + b_O, in the modern block (`pre_norm`) of λ(H⁽ᴸ⁾).
 
-    b_j = softmax((W_j^Q hᵢ + b_j^Q)ᵀ (W_j^K H_:i + b_j^K)) (W_j^V H_:i + b_j^V)
-    a   = W^F [b₁, …, b_m] + b^F
-    h′  = W₁ σ(W₂ λ(a + h) + b₂) + b₁ + a + h
-
-λ is layer normalization without gain and shift, which the next matrix can absorb. In
-the paper's block attention reads h itself and scores are not scaled; the modern block
-(`pre_norm`) reads λ(h), and the read-out then sees λ(H⁽ᴸ⁾).
-
-Axes: `time` tokens, `hidden` units (paper: H), `heads` (paper: m), `key` and `value`
-units of one head, `inner` units of the feed-forward part, `stack` the layers.
+Axes as in `layer`: `time` tokens, `hidden` units, `stack` the layers.
 """
 
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from functools import partial
-from typing import Literal, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from algoscope.configuration import Activation
-from algoscope.validation import (
-    InvalidValueError,
-    require_choice,
-    require_not_negative,
-    require_positive,
-)
-
-
-def gelu(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """Return x/2 (1 + erf(x/√2)) (eq. 6).
-
-    Written out because `jax.nn.gelu` goes through erfc, which a CPU computes slower.
-    """
-    return x * (0.5 + 0.5 * jax.lax.erf(x * math.sqrt(0.5)))
-
-
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "gelu": gelu,
-    "gelu_tanh": partial(jax.nn.gelu, approximate=True),
-    "relu": jax.nn.relu,
-    "tanh": jnp.tanh,
-    "silu": jax.nn.silu,
-    "softplus": jax.nn.softplus,
-    "sigmoid": jax.nn.sigmoid,
-    "squared_relu": lambda x: jnp.square(jax.nn.relu(x)),
-}
+from algoscope.layer import EVERYWHERE, Block, Embedded, TransformerLayer, layer_norm
+from algoscope.validation import InvalidValueError
 
 # Up to this depth the layers are laid out one after the other for XLA, which runs
 # faster; beyond it they share one compiled body, which compiles faster.
 UNROLLED_LAYERS = 16
 
-EVERYWHERE = slice(None)  # all tokens
-
-Precision = Literal["any", "float32", "float64"]
 Edit = Callable[[Array, Array], Array]  # of ℓ and H⁽ˡ⁾ [batch, time, hidden]
-
-
-@dataclass(frozen=True)
-class Block:
-    """What a layer computes, apart from its weights. The defaults are the paper's."""
-
-    pre_norm: bool = False  # attention reads λ(h) instead of h
-    activation: Activation = "gelu"  # σ
-    layer_norm_epsilon: float = 1e-5  # added to the variance; the paper has none
-    attention_scale: float = 1.0  # multiplies the scores; commonly 1/√key
-    imaginary_timestep: bool = False  # a zero logit before each softmax: app. C.4.1
-    precision: Precision = "any"  # what weights that were written by hand need
-
-    def __post_init__(self):
-        require_choice("activation", self.activation, get_args(Activation))
-        require_choice("precision", self.precision, get_args(Precision))
-        require_not_negative("layer_norm_epsilon", self.layer_norm_epsilon)
-        require_positive("attention_scale", self.attention_scale)
-        # A NumPy number would widen what it multiplies; a Python number does not.
-        for name in ("layer_norm_epsilon", "attention_scale"):
-            object.__setattr__(self, name, float(getattr(self, name)))
-
-
-def layer_norm(
-    h: Float[Array, "*batch hidden"], epsilon: float
-) -> Float[Array, "*batch hidden"]:
-    """Return λ(h) = (h − E[h]) / √(Var[h] + ε), over the last axis (eq. 7)."""
-    centered = h - jnp.mean(h, axis=-1, keepdims=True)
-    variance = jnp.mean(centered * centered, axis=-1, keepdims=True)
-    return centered * jax.lax.rsqrt(variance + epsilon)
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _softmax(
-    scores: Float[Array, "*batch time"], imaginary: bool
-) -> Float[Array, "*batch time"]:
-    """Return exp(sᵢ) / Σⱼ exp(sⱼ), with one more zero logit in the sum if `imaginary`.
-
-    The derivative is written out because the one that autodiff finds for the zero
-    logit keeps the maximum and the exponentials for the backward pass.
-    """
-    top = jnp.max(scores, axis=-1, keepdims=True)
-    if imaginary:
-        top = jnp.maximum(top, 0)
-    weights = jnp.exp(scores - top)
-    total = jnp.sum(weights, axis=-1, keepdims=True)
-    return weights / (total + jnp.exp(-top) if imaginary else total)
-
-
-@_softmax.defjvp
-def _softmax_jvp(imaginary, primals, tangents):
-    alpha = _softmax(*primals, imaginary)
-    (change,) = tangents
-    return alpha, alpha * (change - jnp.sum(alpha * change, axis=-1, keepdims=True))
-
-
-def _multiply(
-    w: Float[Array, "out inputs"], rows: Float[Array, "rows inputs"]
-) -> Float[Array, "rows out"]:
-    """Return W x for every row x.
-
-    For a tall W, XLA on a CPU finds the gradient of Wᵀ twice as fast as that of W; the
-    barrier keeps it from turning one into the other.
-    """
-    tall = w.shape[0] > w.shape[1]
-    return rows @ (jax.lax.optimization_barrier(w.T) if tall else w.T)
-
-
-class TransformerLayer(eqx.Module):
-    """The weights of one layer, or of a stack of layers along a leading axis."""
-
-    w_q: Float[Array, "*stack heads key hidden"]
-    w_k: Float[Array, "*stack heads key hidden"]
-    w_v: Float[Array, "*stack heads value hidden"]
-    w_f: Float[Array, "*stack heads hidden value"]
-    w_2: Float[Array, "*stack inner hidden"]  # applied first: eq. 5
-    w_1: Float[Array, "*stack hidden inner"]
-    b_q: Float[Array, "*stack heads key"]
-    b_k: Float[Array, "*stack heads key"]
-    b_v: Float[Array, "*stack heads value"]
-    b_f: Float[Array, "*stack hidden"]
-    b_2: Float[Array, "*stack inner"]
-    b_1: Float[Array, "*stack hidden"]
-
-    def __call__(
-        self, h: Float[Array, "batch time hidden"], block: Block, at: slice = EVERYWHERE
-    ) -> tuple[
-        Float[Array, "batch asked hidden"], Float[Array, "batch heads asked time"]
-    ]:
-        """Return H⁽ˡ⁺¹⁾ and the attention weights that led to it, at the tokens asked.
-
-        All tokens are read; what is not asked for is not computed.
-        """
-        read = layer_norm(h, block.layer_norm_epsilon) if block.pre_norm else h
-        a, alpha = self.attention(read, block, at)
-        return self.feed_forward(a + h[:, at], block), alpha
-
-    def attention(
-        self, h: Float[Array, "batch time hidden"], block: Block, at: slice = EVERYWHERE
-    ) -> tuple[
-        Float[Array, "batch asked hidden"], Float[Array, "batch heads asked time"]
-    ]:
-        """Return a (eq. 1-3) and the weights α of every head, at the tokens asked."""
-        batch, time, hidden = h.shape
-        heads, key, _ = self.w_q.shape
-        value = self.w_v.shape[1]
-        # Softmax cancels what b_k adds to a row of scores, unless an imaginary zero is
-        # among them. Left out, no rounding noise enters its gradient, which is zero.
-        b_k = self.b_k if block.imaginary_timestep else jnp.zeros_like(self.b_k)
-
-        def project(h, *parts):
-            """Return each part for all heads, from one matrix product."""
-            w = jnp.concatenate([w.reshape(-1, hidden) for w, _ in parts])
-            b = jnp.concatenate([b.reshape(-1) for _, b in parts])
-            projected = _multiply(w, h.reshape(-1, hidden)) + b[None]
-            ends = np.cumsum([b.size for _, b in parts])[:-1]
-            by_head = [
-                part.reshape(*h.shape[:2], heads, part.shape[1] // heads)
-                for part in jnp.split(projected, ends, axis=-1)
-            ]
-            return [part.transpose(0, 2, 1, 3) for part in by_head]
-
-        queries, keys = (self.w_q, self.b_q), (self.w_k, b_k)
-        values = (self.w_v, self.b_v)
-        if at == EVERYWHERE:
-            q, k, v = project(h, queries, keys, values)
-        else:
-            (q,), (k, v) = project(h[:, at], queries), project(h, keys, values)
-        q = q * block.attention_scale  # fewer numbers than the scores
-        scores = jnp.einsum("bmtk,bmsk->bmts", q, k)
-        future = np.triu(np.full((time, time), -np.inf, scores.dtype), 1)[at]
-        alpha = _softmax(scores + future[None, None], block.imaginary_timestep)
-        b = jnp.einsum("bmts,bmsv->btmv", alpha, v)
-        w_f = self.w_f.transpose(0, 2, 1).reshape(heads * value, hidden)
-        a = b.reshape(-1, heads * value) @ w_f + self.b_f[None]
-        return a.reshape(batch, b.shape[1], hidden), alpha
-
-    def feed_forward(
-        self, x: Float[Array, "batch time hidden"], block: Block
-    ) -> Float[Array, "batch time hidden"]:
-        """Return W₁ σ(W₂ λ(x) + b₂) + b₁ + x (eq. 4-5)."""
-        rows = layer_norm(x, block.layer_norm_epsilon).reshape(-1, x.shape[-1])
-        inner = ACTIVATIONS[block.activation](
-            _multiply(self.w_2, rows) + self.b_2[None]
-        )
-        return x + (_multiply(self.w_1, inner) + self.b_1[None]).reshape(x.shape)
 
 
 class ForwardPass(eqx.Module):
@@ -261,7 +75,7 @@ class Transformer(eqx.Module):
         """
         batch = tokens.shape[:-2]
         with self._precisely():
-            h = self._embed(tokens)
+            h = self._embed(tokens).hidden
             last, (later, alpha) = self._run_layers(h, self.layers)
             output = self._read_out(last)
         hidden = jnp.concatenate([h[None], later])
@@ -281,14 +95,23 @@ class Transformer(eqx.Module):
         """Return the outputs at the tokens asked, and nothing else.
 
         The last layer then does no work for the others, of which a sequence that
-        alternates inputs and labels has as many as it has labels.
+        alternates inputs and labels has as many as it has labels. The first reads
+        tokens and positions in place of H⁽⁰⁾, unless the weights were written by hand
+        and rely on the order of additions.
         """
-        before = jax.tree.map(lambda leaf: leaf[:-1], self.layers)
-        final = jax.tree.map(lambda leaf: leaf[-1], self.layers)
+
+        def part(at: int | slice) -> TransformerLayer:
+            return jax.tree.map(lambda leaf: leaf[at], self.layers)
+
         with self._precisely():
-            h = self._embed(tokens)
-            h, _ = self._run_layers(h, before)
-            h, _ = final(h, self.block, at)
+            embedded = self._embed(tokens)
+            h = embedded.hidden
+            factors = embedded if self.block.precision == "any" else None
+            if self.num_layers > 1:
+                h, _ = part(0)(h, self.block, embedded=factors)
+                h, _ = self._run_layers(h, part(slice(1, -1)))
+                factors = None
+            h, _ = part(-1)(h, self.block, at, factors)
             output = self._read_out(h)
         return output.reshape(*tokens.shape[:-2], h.shape[1])
 
@@ -304,7 +127,7 @@ class Transformer(eqx.Module):
 
         depths = jnp.arange(self.num_layers + 1)
         with self._precisely():
-            h = edit(depths[0], self._embed(tokens))
+            h = edit(depths[0], self._embed(tokens).hidden)
             h, _ = jax.lax.scan(step, h, (depths[1:], self.layers))
             return self._read_out(h)
 
@@ -326,10 +149,8 @@ class Transformer(eqx.Module):
             raise InvalidValueError("dtype", rule, held.name, remedy)
         return jax.default_matmul_precision("highest")
 
-    def _embed(
-        self, tokens: Float[Array, "*batch time token"]
-    ) -> Float[Array, "flat time hidden"]:
-        """Return H⁽⁰⁾, all batch axes joined."""
+    def _embed(self, tokens: Float[Array, "*batch time token"]) -> Embedded:
+        """Return H⁽⁰⁾ in factors, all batch axes joined."""
         if tokens.ndim < 2 or tokens.shape[-2] < 1:
             rule = "have shape (…, time, token) with at least one token"
             raise InvalidValueError("tokens", rule, f"shape {tokens.shape}")
@@ -340,9 +161,8 @@ class Transformer(eqx.Module):
         if time > self.max_time:
             rule = f"hold at most {self.max_time} tokens, one per position embedding"
             raise InvalidValueError("tokens", rule, time)
-        rows = tokens.reshape(-1, token_size).astype(self.w_e.dtype) @ self.w_e.T
-        h = rows.reshape(math.prod(batch), time, self.w_e.shape[0])
-        return h + self.positions[None, :time]
+        flat = tokens.reshape(math.prod(batch), time, token_size)
+        return Embedded(flat.astype(self.w_e.dtype), self.w_e, self.positions[:time])
 
     def _run_layers(
         self, h: Float[Array, "batch time hidden"], layers: TransformerLayer

@@ -30,7 +30,6 @@ jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp  # noqa: E402
 
 from algoscope.construction.algorithms import SGD, Algorithm, Ridge  # noqa: E402
-from algoscope.construction.calibration import example_tokens  # noqa: E402
 from algoscope.construction.chain import Chain  # noqa: E402
 from algoscope.construction.chains import ridge_chain, sgd_chain  # noqa: E402
 from algoscope.construction.compiler import compile_program  # noqa: E402
@@ -41,6 +40,7 @@ from algoscope.construction.numerics import (  # noqa: E402
     paper_numerics,
 )
 from algoscope.construction.products import paper_product  # noqa: E402
+from algoscope.construction.tokens import example_tokens  # noqa: E402
 from algoscope.sequences import QUERIES  # noqa: E402
 from algoscope.transformer import Transformer  # noqa: E402
 from algoscope.validation import InvalidValueError  # noqa: E402

@@ -17,6 +17,17 @@ settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
 
 
+@pytest.fixture(autouse=True)
+def _compile_quickly(request: pytest.FixtureRequest):
+    """Spare LLVM's optimizations: most programs here run for less than they compile.
+
+    Tests marked `optimized` are about rounding, or compute for long; those that start
+    processes leave them as users have them.
+    """
+    quickly = request.node.get_closest_marker("optimized") is None
+    jax.config.update("jax_disable_most_optimizations", quickly)
+
+
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int:
     """A number of the test's own: fixed, and different from every other test's."""

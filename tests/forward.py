@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from algoscope.construction.activations import ACTIVATIONS
-from algoscope.transformer import Block, Transformer
+from algoscope.layer import Block
+from algoscope.transformer import Transformer
 
 
 def normalize(h: np.ndarray, epsilon: float) -> np.ndarray:

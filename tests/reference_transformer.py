@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from algoscope.transformer import Block, Transformer
+from algoscope.layer import Block
+from algoscope.transformer import Transformer
 
 Vector = np.ndarray
 Matrix = np.ndarray

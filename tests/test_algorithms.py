@@ -35,11 +35,13 @@ from algoscope.construction.algorithms import (
     ScanSGD,
 )
 from algoscope.construction.algorithms.algorithm import symmetric, upper
-from algoscope.construction.calibration import example_tokens
 from algoscope.construction.compiler import Compiled, arrange, compile_program
 from algoscope.construction.interpreter import predictions
 from algoscope.construction.numerics import DType, numerics
+from algoscope.construction.tokens import example_tokens
 from algoscope.validation import InvalidValueError
+
+pytestmark = pytest.mark.optimized  # Rounding is the matter.
 
 SHAPES = ((1, 1), (2, 3), (4, 6))
 DTYPES: tuple[DType, ...] = ("float64", "float32")

@@ -18,11 +18,13 @@ from algoscope.construction.building import (
     load_construction,
     save_construction,
 )
-from algoscope.construction.calibration import example_tokens
 from algoscope.construction.listing import listing
+from algoscope.construction.tokens import example_tokens
 from algoscope.learner import InContextLearner
 from algoscope.operands import OutsideRangeWarning
 from algoscope.predictors import ridge
+
+pytestmark = pytest.mark.optimized  # Rounding is the matter.
 
 X = np.random.default_rng(0).normal(size=(4, 2))
 Y = X @ np.array([1.0, -0.5])
@@ -134,7 +136,7 @@ def test_an_algorithm_that_diverges_is_refused_by_the_name_of_its_register():
 
 
 def test_division_and_the_modern_block_do_not_go_together():
-    with refused("pre_norm", "be off for a program that divides"):
+    with refused("pre_norm", "be off for an algorithm that divides"):
         build(Kaczmarz(), 2, 3, pre_norm=True)
 
 

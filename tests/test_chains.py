@@ -13,14 +13,8 @@ from hypothesis import strategies as st
 from refusals import refuses
 
 from algoscope import transformer
-from algoscope.construction.calibration import example_tokens
 from algoscope.construction.chain import Chain
-from algoscope.construction.chain_trace import (
-    as_dict,
-    as_text,
-    context_tokens,
-    trace,
-)
+from algoscope.construction.chain_trace import trace
 from algoscope.construction.chains import (
     ridge_chain,
     sgd_chain,
@@ -30,8 +24,12 @@ from algoscope.construction.chains import (
 from algoscope.construction.layout import Layout
 from algoscope.construction.numerics import Numerics, numerics, paper_numerics
 from algoscope.construction.primitives import Aff, Mov, Mul
+from algoscope.construction.tokens import context_tokens, example_tokens
+from algoscope.construction.traced import as_dict, as_text
 from algoscope.transformer import Transformer
 from algoscope.validation import InvalidValueError
+
+pytestmark = pytest.mark.optimized  # Rounding is the matter.
 
 DIM, LEARNING_RATE, PENALTY = 4, 1 / 12, 0.1
 W = np.array([0.5, -1.0, 0.25, 1.5])

@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refuses
 
-from algoscope.construction.calibration import calibrate, example_tokens
+from algoscope.construction.calibration import calibrate
 from algoscope.construction.codes import Code, Compact, OneHot
-from algoscope.construction.compiler import Compiled, choose_code, compile_program
+from algoscope.construction.compiler import Compiled, code_of, compile_program
 from algoscope.construction.events import (
     Event,
     FeedForwardEvent,
@@ -41,8 +41,11 @@ from algoscope.construction.timesteps import (
     Single,
     Timesteps,
 )
+from algoscope.construction.tokens import example_tokens
 from algoscope.construction.values import Register, Value, join
 from algoscope.validation import InvalidValueError
+
+pytestmark = pytest.mark.optimized  # Rounding is the matter.
 
 WIDE, NARROW = numerics("float64"), numerics("float32")
 ONE = Value.constantly(1.0)
@@ -626,7 +629,7 @@ def test_the_code_has_three_units_where_they_are_exact():
     def code(at: Timesteps, num_examples: int = 2, options: Numerics = NARROW) -> Code:
         program = Program(1, num_examples)
         program.predict(program.read(program.x, at)[:1])
-        return choose_code(program, options)
+        return code_of(program, options)
 
     assert isinstance(code(Single(0, later=True)), Compact)
     assert isinstance(code(Sets(((),) * 5)), OneHot)
@@ -635,9 +638,9 @@ def test_the_code_has_three_units_where_they_are_exact():
     assert isinstance(code(SELF, 64, WIDE), Compact)
     program = Program(1, 2)
     program.predict(program.attend([Head(program.x, program.x, program.x)], SELF))
-    assert isinstance(choose_code(program, NARROW), OneHot)
+    assert isinstance(code_of(program, NARROW), OneHot)
     program.predict(program.y)
-    assert isinstance(choose_code(program, NARROW), OneHot)
+    assert isinstance(code_of(program, NARROW), OneHot)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -871,7 +874,7 @@ def divided(size: int) -> Program:
 def test_norms_need_a_layer_norm_of_their_own():
     with refuses(
         InvalidValueError,
-        "`pre_norm` must be off for a program that divides, got True. "
+        "`pre_norm` must be off for an algorithm that divides, got True. "
         "The attention after a division would read everything divided.",
     ):
         compile_program(divided(1), replace(WIDE, pre_norm=True))

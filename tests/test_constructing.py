@@ -10,6 +10,8 @@ import pytest
 from algoscope.cli import main
 from algoscope.construction.algorithms import ALGORITHMS
 
+pytestmark = pytest.mark.optimized  # Rounding is the matter.
+
 SMALL = ("--dim", "1", "--examples", "2")
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.optimized  # Computes for longer than it compiles.
+
 DOCS = Path(__file__).parent.parent / "docs"
 
 

@@ -33,7 +33,6 @@ from algoscope.construction.approximations import (
     symmetric_norm_bypass,
 )
 from algoscope.construction.assembly import run_step
-from algoscope.construction.calibration import example_tokens
 from algoscope.construction.chain import Chain
 from algoscope.construction.chains import (
     ridge_chain,
@@ -53,7 +52,10 @@ from algoscope.construction.primitives import Aff, Dot, Mov, Mul
 from algoscope.construction.products import paper_difference, paper_product
 from algoscope.construction.steps import Step
 from algoscope.construction.timesteps import PREVIOUS, Single
+from algoscope.construction.tokens import example_tokens
 from algoscope.validation import InvalidValueError
+
+pytestmark = pytest.mark.optimized  # Rounding is the matter.
 
 Matrix = np.ndarray
 Rows = tuple[int, int]  # from the first on, up to the second

@@ -46,6 +46,8 @@ from algoscope.predictors import (
     sgd,
 )
 
+pytestmark = pytest.mark.optimized  # Computes for longer than it compiles.
+
 TASK = LinearRegression(dim=2)
 EXAMPLES = 8
 

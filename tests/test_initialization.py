@@ -10,7 +10,8 @@ from refusals import refuses
 
 from algoscope.configuration import Initialization
 from algoscope.initialization import random_transformer
-from algoscope.transformer import Block, Transformer
+from algoscope.layer import Block
+from algoscope.transformer import Transformer
 
 SIZES: dict[str, Any] = {
     "token_size": 17,

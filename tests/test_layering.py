@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "algoscope"
 LAYERS = [
     {"validation"},
     {"configuration"},
-    {"machine"},
+    {"layer", "machine"},
     {"tasks", "transformer"},
     {
         "checkpoints",

@@ -18,6 +18,7 @@ from algoscope.construction import Construction
 from algoscope.construction.algorithms import SGD
 from algoscope.evaluation import draw_datasets
 from algoscope.initialization import random_transformer
+from algoscope.layer import Block
 from algoscope.learner import InContextLearner
 from algoscope.metrics import implied_weights
 from algoscope.patching import (
@@ -36,7 +37,6 @@ from algoscope.predictors import sgd
 from algoscope.probing import weights_of
 from algoscope.sequences import encode_context
 from algoscope.tasks import Dataset, LinearRegression
-from algoscope.transformer import Block
 
 ALPHA = 0.05
 TASK = LinearRegression(dim=2)

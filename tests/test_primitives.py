@@ -31,6 +31,8 @@ from algoscope.construction.primitives import Aff, Dot, Mov, Mul
 from algoscope.construction.steps import Step
 from algoscope.validation import InvalidValueError
 
+pytestmark = pytest.mark.optimized  # Rounding is the matter.
+
 sizes = st.integers(1, 3)
 
 
@@ -309,8 +311,8 @@ LAYOUT = Layout({"u": 3, "v": 2, "c": 1, "w": 3})
                 TIME,
                 replace(numerics(), pre_norm=True),
             ),
-            "`pre_norm` must be off for a chain that divides, got True. The attention "
-            "after a division would read everything divided.",
+            "`pre_norm` must be off for an algorithm that divides, got True. The "
+            "attention after a division would read everything divided.",
         ),
     ],
 )

@@ -45,7 +45,9 @@ from algoscope.construction.products import (
     shifted,
     squared_relu_product,
 )
-from algoscope.transformer import ACTIVATIONS as LAYER_ACTIVATIONS
+from algoscope.layer import ACTIVATIONS as LAYER_ACTIVATIONS
+
+pytestmark = pytest.mark.optimized  # Rounding is the matter.
 
 law = settings(max_examples=50)
 operands = st.floats(-1, 1)

@@ -27,8 +27,10 @@ from algoscope.construction.timesteps import (
     Sets,
     Single,
 )
-from algoscope.transformer import Block, TransformerLayer
+from algoscope.layer import Block, TransformerLayer
 from algoscope.validation import InvalidValueError
+
+pytestmark = pytest.mark.optimized  # Rounding is the matter.
 
 # Whatever a layer does, it has these sizes here, so that JAX compiles it only once.
 SIZES = {"heads": 5, "key": 6, "value": 24, "inner": 600, "hidden": 64}

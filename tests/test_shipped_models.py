@@ -15,6 +15,8 @@ from algoscope.predictors import ols
 from algoscope.pretrained import MODELS, shipped_models
 from algoscope.training import task_of
 
+pytestmark = pytest.mark.optimized  # Computes for longer than it compiles.
+
 PRESET_OF = {
     "control-d4": "control-d4",
     "linear-d1": "d1",

@@ -21,15 +21,18 @@ from refusals import refuses
 
 from algoscope import transformer
 from algoscope.configuration import Activation
-from algoscope.transformer import (
+from algoscope.layer import (
     ACTIVATIONS,
     EVERYWHERE,
-    UNROLLED_LAYERS,
     Block,
-    ForwardPass,
-    Transformer,
+    Embedded,
     TransformerLayer,
     layer_norm,
+)
+from algoscope.transformer import (
+    UNROLLED_LAYERS,
+    ForwardPass,
+    Transformer,
     stack_layers,
 )
 
@@ -267,6 +270,62 @@ def test_outputs_asked_for_are_those_of_the_whole_run(
     expected = run_reference(model, tokens).output[..., at]
     assert outputs.shape == expected.shape
     np.testing.assert_allclose(outputs, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("block", [PAPER, MODERN], ids=["paper", "modern"])
+def test_gradients_through_factors_are_those_of_the_whole_run(rng, block, layers):
+    model, tokens = draw_transformer(rng, block, layers=layers), draw_tokens(rng, 2)
+    at = slice(0, None, 2)
+
+    @jax.jit
+    def gradients(model: Transformer) -> tuple[Transformer, Transformer]:
+        in_factors = jax.grad(lambda model: jnp.sum(model.outputs(tokens, at) ** 2))
+        whole = jax.grad(lambda model: jnp.sum(model(tokens).output[:, at] ** 2))
+        return in_factors(model), whole(model)
+
+    found, expected = map(jax.tree.leaves, gradients(model))
+    for mine, other in zip(found, expected, strict=True):
+        scale = np.max(np.abs(other), initial=1e-3)
+        np.testing.assert_allclose(mine / scale, other / scale, atol=1e-12)
+
+
+@law
+@given(seed=seeds)
+def test_an_embedding_in_factors_is_the_one_multiplied_out(seed: int):
+    rng = np.random.default_rng(seed)
+    embedded = Embedded(
+        draw_tokens(rng, 2),
+        jnp.asarray(rng.standard_normal((SIZES["hidden"], SIZES["token"]))),
+        jnp.asarray(rng.standard_normal((TIME, SIZES["hidden"]))),
+    )
+    w = rng.standard_normal((5, SIZES["hidden"]))
+    h = np.asarray(embedded.tokens) @ np.asarray(embedded.w_e).T
+    h = h + np.asarray(embedded.positions)
+    mean, deviation = h.mean(-1, keepdims=True), np.sqrt(h.var(-1, keepdims=True) + 0.1)
+    normed = (h - mean) / deviation
+    at = slice(1, None, 3)
+    np.testing.assert_allclose(embedded.hidden, h, atol=1e-12)
+    np.testing.assert_allclose(embedded.normed(0.1).hidden, normed, atol=1e-12)
+    np.testing.assert_allclose(
+        embedded.normed(0.1).times(jnp.asarray(w), at),
+        normed[:, at] @ w.T,
+        atol=1e-12,
+    )
+
+
+@pytest.mark.parametrize("precision", ["any", "float64"])
+def test_weights_written_by_hand_read_hidden_states(rng, monkeypatch, precision):
+    def refuse(*_):
+        raise AssertionError("in factors")
+
+    monkeypatch.setattr(Embedded, "times", refuse)
+    model = with_block(draw_transformer(rng), precision=precision)
+    if precision == "float64":
+        assert model.outputs(draw_tokens(rng, 2)).shape == (2, TIME)
+        return
+    with pytest.raises(AssertionError, match="in factors"):
+        model.outputs(draw_tokens(rng, 2))
 
 
 def test_tokens_are_read_in_the_precision_of_the_weights(rng):

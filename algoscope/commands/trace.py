@@ -47,7 +47,7 @@ def run_trace(command: Trace) -> None:
     """Show what a construction computes, exact and computed, step by step."""
     require_at_least("seed", command.seed, 0)
     steps = _trace_chain(command) if command.target in CHAINS else _trace_saved(command)
-    from algoscope.construction.chain_trace import as_dict, as_text
+    from algoscope.construction.traced import as_dict, as_text
 
     if command.layer is not None:
         require_at_least("layer", command.layer, 1)

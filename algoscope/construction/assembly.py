@@ -8,14 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.construction.codes import Code, Compact, OneHot
+from algoscope.construction.codes import Code, choose_code
 from algoscope.construction.division import write_pads
-from algoscope.construction.layers import require_precision, stack, write_layer
+from algoscope.construction.layers import stack, write_layer
 from algoscope.construction.layout import Layout
 from algoscope.construction.numerics import Numerics
 from algoscope.construction.steps import State, Step
-from algoscope.transformer import TransformerLayer
-from algoscope.validation import InvalidValueError
+from algoscope.construction.transformers import code_and_pads, require_supported
+from algoscope.layer import TransformerLayer
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,7 @@ class Assembly:
     @property
     def positions(self) -> Float[np.ndarray, "time hidden"]:
         """The code and the pads, all else zero."""
-        frame = self.layout.frame
-        positions = np.zeros((len(self.code.units), frame.hidden))
-        positions[:, frame.code] = self.code.units
-        positions[:, frame.pads[0]] = self.numerics.pad, -self.numerics.pad
-        return positions
+        return code_and_pads(self.layout.frame, self.code, self.numerics)
 
 
 def assemble(
@@ -49,16 +45,9 @@ def assemble(
 
     `like` says for each how large its factors get, and `columns` where that counts.
     """
-    require_precision(numerics)
-    if numerics.pre_norm and any(step.scales_pads for step in steps):
-        rule = "be off for a chain that divides"
-        remedy = "The attention after a division would read everything divided."
-        raise InvalidValueError("pre_norm", rule, True, remedy)
+    require_supported(numerics, divides=any(step.scales_pads for step in steps))
     maps = [each for step in steps for each in step.maps]
-    compact = Compact(time)
-    simple = all(each.quadratic(time) is not None for each in maps)
-    fits = simple and compact.exact(numerics.digits)
-    code: Code = compact if fits else OneHot(time)
+    code = choose_code(maps, time, numerics.digits)
     bare = Layout(registers)
     layout = Layout(
         registers,

@@ -9,21 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from algoscope.construction.assembly import assemble
-from algoscope.construction.calibration import example_tokens
-from algoscope.construction.layers import through_norm
 from algoscope.construction.layout import Layout
 from algoscope.construction.numerics import Numerics
 from algoscope.construction.numerics import numerics as default_numerics
 from algoscope.construction.steps import Entry, Parallel, State, Step
+from algoscope.construction.tokens import Tokens, example_tokens
+from algoscope.construction.transformers import assemble_transformer
 from algoscope.transformer import Transformer
 from algoscope.validation import InvalidValueError, require_at_least
-
-Tokens = Float[np.ndarray, "*batch time token"]
 
 # What the paper's formulas divide all factors by, besides the S of `paper_numerics`:
 # tuned at d = 4, n = 1.
@@ -126,37 +123,24 @@ class Chain:
         assembly = assemble(
             self.registers, self.steps, like, self.time, numerics, columns
         )
-        layout, frame = assembly.layout, assembly.layout.frame
-        embedding = np.zeros((frame.hidden, self.dim + 1))
-        embedding[layout.rows("y"), :1] = 1
-        embedding[layout.rows("x"), 1:] = np.eye(self.dim)
-        output = frame.form(1)
+        layout = assembly.layout
+        rows = np.arange(layout.num_rows)
+        output = layout.frame.form(1)
         output[:, layout.rows("prediction")] = 1
-        w_o = output[:, :-1]
-        if numerics.pre_norm:
-            w_o, _ = through_norm(output, frame, numerics)
-        return Transformer(
-            w_e=jnp.asarray(embedding, numerics.dtype),
-            positions=jnp.asarray(assembly.positions, numerics.dtype),
-            layers=assembly.layers,
-            w_o=jnp.asarray(w_o[0], numerics.dtype),
-            b_o=jnp.zeros((), numerics.dtype),
-            block=numerics.block,
+        return assemble_transformer(
+            assembly.layers,
+            numerics,
+            layout.frame,
+            token_rows=np.concatenate([rows[layout.rows(name)] for name in "yx"]),
+            positions=assembly.positions,
+            output=output,
         )
 
     def _require_bounded(self, states: list[State], numerics: Numerics) -> None:
-        largest = 0.2 * numerics.pad  # beyond, a column competes with the pads
         layout = Layout(self.registers)
         for label, state, live in zip(
             ("the token", *self.labels), states, self.live, strict=True
         ):
             for name, column in live:
-                numbers = np.abs(state[..., column, layout.rows(name)])
-                if not (size := np.max(numbers, initial=0)) < largest:
-                    raise InvalidValueError(
-                        f"register {name} after {label}",
-                        f"stay below {largest:.1g} in {numerics.dtype}",
-                        f"{size:.3g} on the calibration's datasets",
-                        "The algorithm may diverge: use a smaller learning rate or a "
-                        "larger penalty, or float64.",
-                    )
+                numbers = state[..., column, layout.rows(name)]
+                numerics.require_bounded(f"register {name} after {label}", numbers)

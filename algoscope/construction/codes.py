@@ -11,6 +11,7 @@ power of two its scores are computed without rounding. One code serves all layer
 where the paper takes 2T new units for each.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -100,3 +101,10 @@ class Compact:
     def exact(self, digits: int) -> bool:
         """Whether scores fit into so many binary digits, and so are without error."""
         return 2 * self.period**3 <= 2**digits
+
+
+def choose_code(maps: Iterable[Timesteps], time: int, digits: int) -> Code:
+    """Return the three-unit code where it is exact, the one-hot code elsewhere."""
+    compact = Compact(time)
+    simple = all(each.quadratic(time) is not None for each in maps)
+    return compact if simple and compact.exact(digits) else OneHot(time)

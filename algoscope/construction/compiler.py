@@ -8,33 +8,29 @@ and is saved, loaded, compared, identified and probed like a trained one.
 
 from dataclasses import dataclass
 
-import jax.numpy as jnp
 import numpy as np
 
 from algoscope.construction.allocation import Allocation, allocate
-from algoscope.construction.calibration import Calibration, calibrate, example_tokens
-from algoscope.construction.codes import Code, Compact, OneHot
+from algoscope.construction.calibration import Calibration, calibrate
+from algoscope.construction.codes import Code, OneHot, choose_code
 from algoscope.construction.emitter import Emitter
 from algoscope.construction.events import Attend, AttentionEvent
 from algoscope.construction.interpreter import Tokens
-from algoscope.construction.layers import (
-    Frame,
-    Plan,
-    Weights,
-    require_precision,
-    stack,
-    through_norm,
-    write_layer,
-)
+from algoscope.construction.layers import Plan, stack, write_layer
 from algoscope.construction.numerics import Numerics
 from algoscope.construction.numerics import numerics as default_numerics
 from algoscope.construction.products import precise_bound
 from algoscope.construction.program import Program
 from algoscope.construction.schedule import Schedule, schedule
+from algoscope.construction.tokens import example_tokens
+from algoscope.construction.transformers import (
+    assemble_transformer,
+    code_and_pads,
+    require_supported,
+)
 from algoscope.learner import InContextLearner
 from algoscope.operands import OperandRange
 from algoscope.transformer import Transformer
-from algoscope.validation import InvalidValueError
 
 
 @dataclass(frozen=True)
@@ -71,22 +67,19 @@ class Compiled(Arrangement):
         return InContextLearner(self.transformer, name, self.operands)
 
 
-def choose_code(program: Program, numerics: Numerics) -> Code:
-    """Return the three-unit code where it is exact, the one-hot code elsewhere."""
-    compact = Compact(program.time)
+def code_of(program: Program, numerics: Numerics) -> Code:
+    """Return the smallest code that the program's heads can follow exactly."""
+    if any(isinstance(event, Attend) for event in program.events):
+        return OneHot(program.time)  # scores of the content are added to those of it
     maps = [each.at for each in program.events if isinstance(each, AttentionEvent)]
-    by_content = any(isinstance(event, Attend) for event in program.events)
-    simple = all(at.quadratic(program.time) is not None for at in maps)
-    if simple and not by_content and compact.exact(numerics.digits):
-        return compact
-    return OneHot(program.time)
+    return choose_code(maps, program.time, numerics.digits)
 
 
 def arrange(
     program: Program, numerics: Numerics, code: Code | None = None
 ) -> Arrangement:
     """Return where and when a program computes what, without any weights."""
-    code = code or choose_code(program, numerics)
+    code = code or code_of(program, numerics)
     order = schedule(program)
     return Arrangement(
         program, numerics, code, order, allocate(program, order, code, numerics)
@@ -105,12 +98,8 @@ def compile_program(
     `tokens` are the datasets that operands are calibrated on: by default the paper's.
     """
     numerics = numerics or default_numerics()
-    require_precision(numerics)
     divides = any(getattr(event, "norm", None) is not None for event in program.events)
-    if numerics.pre_norm and divides:
-        rule = "be off for a program that divides"
-        remedy = "The attention after a division would read everything divided."
-        raise InvalidValueError("pre_norm", rule, True, remedy)
+    require_supported(numerics, divides=divides)
     if tokens is None:
         tokens = example_tokens(program.dim, program.num_examples)
     arrangement = arrange(program, numerics, code)
@@ -121,16 +110,15 @@ def compile_program(
     frame = arrangement.allocation.frame
     plans = [emitter.plan(layer) for layer in range(arrangement.num_layers)]
     layers = [write_layer(plan, frame, arrangement.code, numerics) for plan in plans]
-    positions = np.zeros((program.time, frame.hidden))
+    positions = code_and_pads(frame, arrangement.code, numerics)
     for register, values in program.positions.items():
         if register in arrangement.allocation.rows:
             positions[:, arrangement.allocation.rows[register]] = values
     assert program.output is not None, "a schedule has been made of it"
-    transformer = assemble(
-        layers,
-        frame,
-        arrangement.code,
+    transformer = assemble_transformer(
+        stack(layers, numerics),
         numerics,
+        frame,
         token_rows=arrangement.allocation.rows[program.token],
         positions=positions,
         output=emitter.form(program.output),
@@ -150,33 +138,3 @@ def operand_range(plans: list[Plan], numerics: Numerics) -> OperandRange:
     reach = bound * (np.abs(unit.p) + np.abs(unit.q)) + np.abs(unit.shift)
     products = tuple(len(plan.p) * unit.num_units for plan in plans)
     return OperandRange(float(np.max(reach)), products)
-
-
-def assemble(
-    layers: list[Weights],
-    frame: Frame,
-    code: Code,
-    numerics: Numerics,
-    *,
-    token_rows: np.ndarray,
-    positions: np.ndarray,
-    output: np.ndarray,
-) -> Transformer:
-    """Return a transformer of layers: the code and the pads join the positions."""
-    positions = positions.copy()
-    positions[:, frame.code] = code.units
-    first, last = frame.pads[0]
-    positions[:, first], positions[:, last] = numerics.pad, -numerics.pad
-    embedding = np.zeros((frame.hidden, len(token_rows)))
-    embedding[token_rows, np.arange(len(token_rows))] = 1
-    w_o, b_o = output[:, :-1], output[:, -1]
-    if numerics.pre_norm:
-        w_o, b_o = through_norm(output, frame, numerics)
-    return Transformer(
-        w_e=jnp.asarray(embedding, numerics.dtype),
-        positions=jnp.asarray(positions, numerics.dtype),
-        layers=stack(layers, numerics),
-        w_o=jnp.asarray(w_o[0], numerics.dtype),
-        b_o=jnp.asarray(b_o[0], numerics.dtype),
-        block=numerics.block,
-    )

@@ -16,12 +16,9 @@ def write_pads(
     plan: Plan, layout: Layout, numerics: Numerics, divisor: str | None = None
 ) -> None:
     """Make the pads ±N·c; without a divisor ±N, after a division (erratum 40)."""
-    own = plan.head(SELF, layout.frame).value
-    ((first, last),) = layout.frame.pads
-    at = slice(-1, None) if divisor is None else layout.rows(divisor)
-    for row, pad in ((first, numerics.pad), (last, -numerics.pad)):
-        own[row, row] -= 1
-        own[row, at] += pad
+    form = layout.frame.form(1)
+    form[0, -1 if divisor is None else layout.rows(divisor)] = 1
+    plan.write_pads(layout.frame, numerics.pad, [(SELF, form)])
 
 
 @dataclass(frozen=True)

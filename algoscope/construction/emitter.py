@@ -109,11 +109,4 @@ class Emitter:
             if register in reads:
                 read = reads[register]
                 parts.append((read.at, matrix @ self.form(read.source)))
-        own = plan.head(SELF, self.frame)
-        for k, pair in enumerate(self.frame.pads):
-            for row, sign in zip(pair, (1, -1), strict=True):
-                own.value[row, row] -= 1
-                for at, form in parts:
-                    if k < len(form):
-                        head = plan.head(at, self.frame)
-                        head.value[row] += sign * self.numerics.pad * form[k]
+        plan.write_pads(self.frame, self.numerics.pad, parts)

@@ -12,6 +12,7 @@ every other, removes its mean. Where the two hold N·c instead, the feed-forward
 reads z/|c|; with a pair for each component of a vector v, it reads z/‖v‖.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import jax.numpy as jnp
@@ -21,7 +22,7 @@ from jaxtyping import Float
 from algoscope.construction.codes import Code
 from algoscope.construction.numerics import Numerics
 from algoscope.construction.timesteps import SELF, Timesteps
-from algoscope.transformer import TransformerLayer
+from algoscope.layer import TransformerLayer
 from algoscope.validation import InvalidValueError
 
 # Linear in the rows of a column; the last number is constant.
@@ -84,6 +85,19 @@ class Plan:
                 return head
         self.heads.append(HeadPlan(timesteps, frame.form(frame.hidden)))
         return self.heads[-1]
+
+    def write_pads(
+        self, frame: Frame, pad: float, norm: Iterable[tuple[Timesteps, Form]]
+    ) -> None:
+        """Make the pads ±N·v; v is a sum of forms, each read along a map."""
+        norm = list(norm)
+        own = self.head(SELF, frame)
+        for k, pair in enumerate(frame.pads):
+            for row, signed in zip(pair, (pad, -pad), strict=True):
+                own.value[row, row] -= 1
+                for timesteps, form in norm:
+                    if k < len(form):
+                        self.head(timesteps, frame).value[row] += signed * form[k]
 
 
 Weights = dict[str, Float[np.ndarray, "..."]]

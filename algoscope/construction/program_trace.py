@@ -3,10 +3,10 @@
 import jax.numpy as jnp
 import numpy as np
 
-from algoscope.construction.chain_trace import TracedRegister, TracedStep
 from algoscope.construction.compiler import Arrangement
 from algoscope.construction.interpreter import Tokens, interpret
 from algoscope.construction.listing import listing
+from algoscope.construction.traced import TracedRegister, TracedStep
 from algoscope.transformer import Transformer, run_compiled
 
 

@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 from algoscope.checkpoints import read_json, write_json
 from algoscope.construction import build
 from algoscope.construction.algorithms import SGD, Algorithm, OneExampleRidge
-from algoscope.construction.calibration import example_tokens
 from algoscope.construction.chain import Chain
 from algoscope.construction.chains import theorem_1, theorem_2
+from algoscope.construction.tokens import example_tokens
 from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
 from algoscope.experiments.measured import forget_others, once
 from algoscope.experiments.pictures import save_picture

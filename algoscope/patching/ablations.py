@@ -15,14 +15,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from algoscope.evaluation import Inputs, Labels
+from algoscope.layer import TransformerLayer, layer_norm
 from algoscope.learner import InContextLearner
 from algoscope.sequences import encode_context
-from algoscope.transformer import (
-    Transformer,
-    TransformerLayer,
-    layer_norm,
-    run_compiled,
-)
+from algoscope.transformer import Transformer, run_compiled
 
 MEAN_DATASETS = 256  # that the mean of a part is taken over
 

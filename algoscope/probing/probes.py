@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from algoscope.transformer import gelu
+from algoscope.layer import gelu
 
 Kind = Literal["linear", "mlp"]
 

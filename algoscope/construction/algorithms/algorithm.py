@@ -6,9 +6,9 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.construction.calibration import example_tokens
 from algoscope.construction.numerics import DType
 from algoscope.construction.program import Program
+from algoscope.construction.tokens import example_tokens
 from algoscope.construction.values import Value
 from algoscope.predictors import Predictor
 

@@ -9,11 +9,11 @@ from jaxtyping import Float
 
 from algoscope import predictors
 from algoscope.construction.algorithms.algorithm import Algorithm, zeros
-from algoscope.construction.calibration import example_tokens
 from algoscope.construction.events import Head
 from algoscope.construction.numerics import DType
 from algoscope.construction.program import Program
 from algoscope.construction.timesteps import PREVIOUS, SELF, Labels
+from algoscope.construction.tokens import example_tokens
 from algoscope.construction.values import Value, join
 from algoscope.validation import require_at_least, require_positive
 
