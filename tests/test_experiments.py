@@ -29,6 +29,7 @@ from algoscope.experiments.experiment import SMOKE, Place
 from algoscope.experiments.learners import NoLearnerError, train
 from algoscope.experiments.measured import forget_others, names_in, once
 from algoscope.experiments.panels import paper_names
+from algoscope.experiments.places import read_at_labels
 from algoscope.experiments.record import Record
 from algoscope.experiments.registry import BUDGETS, MODULES, experiment
 from algoscope.initialization import random_transformer
@@ -494,6 +495,9 @@ def test_probing_is_judged():
     assert readings.nonlinear_is_better(found).verdict == "reproduced"
     assert readings.controls_are_worse(found, "c").verdict == "reproduced"
     assert readings.deep_not_input(found).verdict == "reproduced"
+    assert readings.decoded_accurately(found).verdict == "not reproduced"
+    closer = results(EARLY, [value / 10 for value in LATE], 0.1, 0.5)
+    assert readings.decoded_accurately(closer).verdict == "reproduced"
     assert readings.half_way(found.of("moment", "mlp")) == 2
     assert readings.half_way(found.of("w_ols", "mlp")) == 3
 
@@ -505,6 +509,44 @@ def test_probing_that_shows_nothing_is_judged_so():
     assert readings.controls_are_worse(found, "c").verdict == "not reproduced"
     flat = results([0.5] * 5, [0.5] * 5, 0.0, 0.0)
     assert readings.deep_not_input(flat).verdict == "not reproduced"
+
+
+def looking(*places: int) -> ProbingResult:
+    """Return probes with d = 1 that look, after one and two examples, at a position."""
+    alpha = np.zeros((3, 5, 2, 5))
+    alpha[:, :, range(2), places] = 0.9
+    alpha[:, :, :, 0] += 0.1
+    found = results(EARLY, LATE, 0.1, 0.5)
+    seen = [
+        replace(
+            each,
+            error=np.repeat(each.error, 2, axis=2),
+            variance=np.ones((3, 2)),
+            attention=alpha,
+        )
+        for each in found.measurements
+    ]
+    return replace(found, dim=1, prefixes=(1, 2), measurements=tuple(seen))
+
+
+@pytest.mark.parametrize(
+    ("places", "verdict"),
+    [
+        ((1, 1), "reproduced"),
+        ((1, 3), "reproduced"),
+        ((1, 2), "partly"),
+        ((2, 3), "partly"),
+        ((2, 4), "not reproduced"),
+    ],
+)
+def test_where_probes_look_is_judged(places: tuple[int, ...], verdict: str):
+    claim = read_at_labels(looking(*places))
+    assert claim.verdict == verdict
+    assert "0.40 is what equal attention" in claim.measured
+
+
+def test_where_probes_look_takes_prefixes_on_both_sides_of_d():
+    assert read_at_labels(results(EARLY, LATE, 0.1, 0.5)).verdict == "not testable"
 
 
 # Running

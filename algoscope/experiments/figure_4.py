@@ -14,8 +14,10 @@ from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
 from algoscope.experiments.learners import model_or_run
 from algoscope.experiments.measured import once
 from algoscope.experiments.pictures import FORMATS
+from algoscope.experiments.places import read_at_labels
 from algoscope.experiments.readings import (
     controls_are_worse,
+    decoded_accurately,
     deep_not_input,
     moment_before_weights,
     nonlinear_is_better,
@@ -101,6 +103,8 @@ def judge_layers(config: Figure4, directory: Path) -> Judgment:
         moment_before_weights(found),
         nonlinear_is_better(found),
         deep_not_input(found),
+        decoded_accurately(found),
+        read_at_labels(found),
     )
     return Judgment(sentences(found), tables(found, found.learner), claims)
 

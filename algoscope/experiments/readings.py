@@ -10,12 +10,9 @@ from jaxtyping import Float
 from algoscope.experiments.record import Claim, Table, Verdict
 from algoscope.experiments.words import listed, with_interval
 from algoscope.probing.result import Measurement, ProbingResult, interval
+from algoscope.probing.targets import symbol
 
-NAMES = {"moment": "XᵀY", "w_ols": "w_OLS"}
-
-
-def _name(target: str) -> str:
-    return NAMES.get(target, target)
+ACCURATE = 0.04  # where the paper's axis for w_OLS ends
 
 
 def _best(found: Measurement) -> Float[np.ndarray, " repeats"]:
@@ -54,7 +51,7 @@ def sentences(result: ProbingResult) -> tuple[str, ...]:
             found = result.of(target, kind)
             layer = found.layers[found.best_layer()]
             said.append(
-                f"{_name(target)}, {kind} probes of {result.learner}: the best layer "
+                f"{symbol(target)}, {kind} probes of {result.learner}: the best layer "
                 f"is {layer} of {depth} with a relative error of "
                 f"{_shown(_best(found))}; half of the way from the input is done in "
                 f"layer {half_way(found)} ({_sizes(result)})."
@@ -99,7 +96,7 @@ def nonlinear_is_better(result: ProbingResult) -> Claim:
         linear, mlp = (_best(result.of(target, kind)) for kind in ("linear", "mlp"))
         holds.append(_surely_positive(linear - mlp))
         said.append(
-            f"{_name(target)}: linear {_shown(linear)}, MLP {_shown(mlp)}, difference "
+            f"{symbol(target)}: linear {_shown(linear)}, MLP {_shown(mlp)}, difference "
             f"{_shown(linear - mlp)}"
         )
     verdict = _verdict(holds)
@@ -122,7 +119,7 @@ def deep_not_input(result: ProbingResult) -> Claim:
         layer, depth = found.layers[place], max(found.layers)
         holds.append(_surely_positive(gain) and layer >= depth / 2)
         said.append(
-            f"{_name(target)}: {_shown(found.samples()[:, 0])} in the input, "
+            f"{symbol(target)}: {_shown(found.samples()[:, 0])} in the input, "
             f"{_shown(_best(found))} in layer {layer} of {depth}"
         )
     verdict = _verdict(holds)
@@ -136,6 +133,23 @@ def deep_not_input(result: ProbingResult) -> Claim:
     )
 
 
+def decoded_accurately(result: ProbingResult) -> Claim:
+    """Judge the size of the errors; XᵀY is left out, whose unit in print is unclear."""
+    found = result.of("w_ols", "mlp")
+    errors = found.samples("error")[:, found.best_layer("error")]
+    surely = bool(interval(errors[:, None]).high[0] < ACCURATE)
+    return Claim(
+        "w is decoded accurately",
+        f"Errors of w_OLS are drawn on an axis that ends at {ACCURATE} (figure 4).",
+        f"Squared error per dimension of MLP probes in the best layer: "
+        f"{_shown(errors)} ({_sizes(result)}).",
+        "reproduced" if surely else "not reproduced",
+        ""
+        if surely
+        else "Learner and probes are smaller and trained for less than in print.",
+    )
+
+
 def controls_are_worse(result: ProbingResult, control: str) -> Claim:
     """Judge the best probes of a control against the best of the learner."""
     holds, said = [], []
@@ -145,7 +159,7 @@ def controls_are_worse(result: ProbingResult, control: str) -> Claim:
             other = _best(result.of(target, kind, control))
             holds.append(_surely_positive(other - own))
             said.append(
-                f"{_name(target)}, {kind}: {_shown(other)} against {_shown(own)}"
+                f"{symbol(target)}, {kind}: {_shown(other)} against {_shown(own)}"
             )
     verdict = _verdict(holds)
     return Claim(
@@ -170,6 +184,6 @@ def tables(result: ProbingResult, learner: str) -> tuple[Table, ...]:
         for place, layer in enumerate(next(iter(found.values())).layers):
             cells = [_shown(each.samples()[:, place]) for each in found.values()]
             rows.append((str(layer), *cells))
-        title = f"{_name(target)} in {learner}: relative error"
+        title = f"{symbol(target)} in {learner}: relative error"
         made.append(Table(title, ("layer", *result.kinds), tuple(rows)))
     return tuple(made)

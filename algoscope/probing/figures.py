@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from algoscope.figures import COLORS, METADATA, save_figure
 from algoscope.probing.result import Measure, Measurement, ProbingResult
+from algoscope.probing.targets import symbol
 from algoscope.validation import InvalidValueError, require_choice
 
 LABELS = {
@@ -34,7 +35,7 @@ def draw_layers(
                 means = result.of(target, kind, control).per_layer(measure).mean
                 label = f"{kind}, best of {control}"
                 axes.axhline(np.min(means), color=color, ls=style, lw=1, label=label)
-        axes.set_title(target, fontsize=10)
+        axes.set_title(symbol(target), fontsize=10)
         axes.set_xlabel("layer (0: input)")
         axes.set_ylim(bottom=0)
     _finish(figure, panels, f"What {result.learner} encodes", result, path)
@@ -54,7 +55,7 @@ def draw_controls(
             color = COLORS[index % len(COLORS)]
             found = result.of(target, kind, control)
             _draw_curve(axes, found, measure, color, f"{kind}, {control}")
-        axes.set_title(target, fontsize=10)
+        axes.set_title(symbol(target), fontsize=10)
         axes.set_xlabel("layer (0: input)")
         axes.set_ylim(bottom=0)
     _finish(figure, panels, f"Controls of {result.learner}", result, path)
@@ -65,7 +66,9 @@ def draw_attention(
 ) -> None:
     """Draw figure 4, right: where probes at the best layer look, for every prefix.
 
-    α is averaged over repeats. White: positions after the query, which are not seen.
+    α is averaged over repeats, and colors are scaled for every prefix: attention that
+    is spread over many positions would be dark otherwise. White: positions after the
+    query, which are not seen.
     """
     require_choice("kind", kind, result.kinds)
     figure, panels = _panels(result, path, measure)
@@ -75,15 +78,18 @@ def draw_attention(
         alpha = found.attention[:, best].mean(axis=0).T.astype(float)
         time = alpha.shape[0]
         last = 2 * np.asarray(result.prefixes)
+        alpha /= alpha.max(axis=0)
         alpha[np.arange(time)[:, None] > last] = np.nan
         image = axes.imshow(
             alpha, origin="lower", aspect="auto", vmin=0, vmax=1, cmap="viridis"
         )
-        axes.set_xticks(range(len(last)), [str(n) for n in result.prefixes], fontsize=6)
+        shown = range(0, len(last), 1 + len(last) // 10)
+        axes.set_xticks(shown, [str(result.prefixes[place]) for place in shown])
         axes.set_xlabel("number of examples n")
         axes.set_ylabel("position")
-        axes.set_title(f"{target}, layer {found.layers[best]}", fontsize=10)
-        figure.colorbar(image, ax=axes, label="α")
+        title = f"{symbol(target)}, layer {found.layers[best]}"
+        axes.set_title(title, fontsize=10)
+        figure.colorbar(image, ax=axes, label="α / its largest for n")
     _save(figure, path, f"Where {kind} probes of {result.learner} look")
 
 

@@ -5,7 +5,8 @@ schedule, and with one fewer steps are enough.
 
 All probes of one kind, over prefixes and layers, are one stack and one program; they
 see the same minibatches. Nothing couples them: the loss is a sum, and Adam acts on each
-weight alone, so each becomes what it would have become by itself.
+weight alone, so each becomes what it would have become by itself. Prefixes are divided
+over the devices, which have nothing to tell each other.
 
 Targets are centered and scaled, one scale per prefix, while training: the last layer of
 a probe can undo it, the squared error only changes by a factor, and one learning rate
@@ -20,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Int
 
 from algoscope.probing.budgets import ProbingConfig
@@ -96,7 +98,31 @@ def predict(
     return jax.vmap(of_layer)(probes, h)
 
 
+def _mesh(num_prefixes: int) -> Mesh:
+    """Return the most devices of this process that share the prefixes evenly."""
+    devices = jax.local_devices()
+    count = next(n for n in range(len(devices), 0, -1) if num_prefixes % n == 0)
+    return Mesh(np.array(devices[:count]), ("prefixes",))
+
+
 @eqx.filter_jit
+def _advance_together(probes: Probe, state: optax.OptState, *data: Array):
+    """Return what `_advance` does, each device for prefixes of its own."""
+
+    def by_prefix(leaf: Array) -> PartitionSpec:  # the count of steps has no axes
+        return PartitionSpec(None, "prefixes") if leaf.ndim else PartitionSpec()
+
+    stacks = jax.tree.map(by_prefix, (probes, state))
+    shared, own = PartitionSpec(), PartitionSpec("prefixes")
+    return jax.shard_map(
+        _advance,
+        mesh=_mesh(len(data[1])),
+        in_specs=(*stacks, shared, own, own, shared, shared),
+        out_specs=stacks,
+        check_vma=False,
+    )(probes, state, *data)
+
+
 def _advance(
     probes: Probe,
     state: optax.OptState,
@@ -172,7 +198,8 @@ def train_probes(
 
     last = jnp.asarray([2 * n for n in config.prefixes])
     state = optax.scale_by_adam().init(eqx.filter(probes, eqx.is_array))
-    h = jnp.asarray(states.training)
+    everywhere = NamedSharding(_mesh(len(config.prefixes)), PartitionSpec())
+    h = jax.device_put(states.training, everywhere)
     wanted = jnp.asarray(np.moveaxis(scaled(training), 1, 0))
     size = (config.steps, config.batch_size)
     rows = np.random.default_rng(seed).integers(len(training), size=size)
@@ -180,7 +207,7 @@ def train_probes(
     for start in range(0, config.steps, STEPS_PER_CALL):
         part = slice(start, start + STEPS_PER_CALL)
         now = (jnp.asarray(rates[part]), jnp.asarray(rows[part]))
-        probes, state = _advance(probes, state, h, wanted, last, *now)
+        probes, state = _advance_together(probes, state, h, wanted, last, *now)
         jax.block_until_ready(state)
         report(len(rows[part]))
     del h

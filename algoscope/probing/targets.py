@@ -24,6 +24,18 @@ from algoscope.validation import InvalidValueError, require_choice
 Values = Float[Array, "prefixes size"]
 OfExamples = Callable[[Float[Array, "examples dim"], Float[Array, " examples"]], Values]
 
+SYMBOLS = {"moment": "XᵀY", "gram": "XᵀX", "w_ols": "w_OLS", "w_ridge": "w_Ridge"}
+
+
+def symbol(target: str) -> str:
+    """Return how the paper writes a target.
+
+    Example:
+        >>> symbol("moment"), symbol("residual")
+        ('XᵀY', 'residual')
+    """
+    return SYMBOLS.get(target, target)
+
 
 @dataclass(frozen=True)
 class Target:
