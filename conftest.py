@@ -1,11 +1,17 @@
-"""Examples in the documentation run with the settings that a user has."""
+"""Settings of all tests; examples in the documentation run with those of a user."""
 
 import os
+from pathlib import Path
 
-import jax
-import pytest
-
+# Before JAX is imported, and for the processes that tests start: many of them compile
+# the same training loop, and so does the next run of the suite.
+COMPILED = Path(__file__).parent / ".pytest_cache" / "xla"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(COMPILED))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
 os.environ.setdefault("MPLBACKEND", "agg")  # figures are saved, never shown
+
+import jax  # noqa: E402
+import pytest  # noqa: E402
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from algoscope.training import (
     task_of,
     train,
 )
+from algoscope.transformer import run_compiled
 
 TINY = TrainingConfig(
     dim=2,
@@ -54,7 +55,7 @@ def test_the_objective_is_the_mean_squared_error_over_prefixes(rng):
     for dataset in range(3):
         for i in range(4):  # the tokens x₁, y₁, …, xᵢ and no more
             tokens = encode_context(x[dataset, : i + 1], y[dataset, : i + 1])
-            prediction = transformer(tokens).output[-1]
+            prediction = run_compiled(transformer, tokens).output[-1]
             total += float((prediction - y[dataset, i]) ** 2) / 12
     data = Dataset(x, y, jnp.zeros((3, 2)))
     assert objective(transformer, data) == pytest.approx(total, rel=1e-5)
