@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from algoscope.commands.devices import use_all_cores
 from algoscope.commands.given import given
 from algoscope.commands.measuring import Model, allow_precision
 from algoscope.commands.messages import note
@@ -59,6 +60,7 @@ class Probe:
 
 def run_probe(command: Probe) -> None:
     """Probe, save, draw, and print what was found."""
+    use_all_cores()
     from algoscope.console import counting
     from algoscope.learner import InContextLearner
     from algoscope.probing import budget, estimate_cost, probe, untrained

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from algoscope.commands.devices import use_all_cores
 from algoscope.commands.messages import complain, note
 from algoscope.validation import InvalidValueError, require_at_least, require_choice
 
@@ -75,6 +76,7 @@ def run_reproduce(command: Reproduce) -> None:
     from algoscope.experiments.learners import NoLearnerError
     from algoscope.experiments.registry import experiment
 
+    use_all_cores()
     experiments = [experiment(name) for name in names]
     _say_costs(experiments, command)
     records = []

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from algoscope.learner import InContextLearner
 from algoscope.probing.budgets import ProbingConfig
 
-# Per second on two CPU cores. Training linear probes of the size of the `cpu` budget
-# reached 2.1e10 per core, MLPs 3.7e10; a machine is rarely idle.
+# Per second on two CPU cores: what probes of the size of the `cpu` budget reach where
+# little else computes.
 FLOPS_PER_SECOND = 3e10
 
 
