@@ -12,12 +12,13 @@ setup: .venv/.installed  ## create .venv and install the locked dependencies int
 demo: setup  ## show what the package does
 	$(BIN)/algoscope demo
 
-# Two workers with one XLA thread each; with more they would fight over the cores.
+# Two workers with one XLA thread each; with more they would fight over the cores. Each
+# takes one half of the files, so that tests of one file share what they compile.
 test: setup  ## check format, lint and types, and run the fast tests
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/pyright
-	NPROC=1 $(BIN)/pytest -n 2
+	NPROC=1 $(BIN)/pytest -n 2 --dist worksteal
 
 check: test  ## the same as test
 
