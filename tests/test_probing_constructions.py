@@ -1,7 +1,7 @@
 """Probes of transformers whose inside is known: the compiler says what is where (§5).
 
-SGD compiled as a replay writes wₙ into named rows in a known layer, at the positions
-that have seen yₙ: 2n − 1, of yₙ itself, and 2n, of the query.
+SGD and ridge regression, compiled as replays, write wₙ into named rows in one layer,
+at the positions that have seen yₙ: 2n − 1, of yₙ itself, and 2n, of the query.
 """
 
 from dataclasses import replace
@@ -10,13 +10,15 @@ from functools import cache
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from algoscope.construction import Construction
-from algoscope.construction.algorithms import SGD
+from algoscope.construction.algorithms import SGD, Ridge
 from algoscope.evaluation import draw_datasets
 from algoscope.learner import InContextLearner
-from algoscope.predictors import sgd
-from algoscope.probing import ProbingConfig, ProbingResult, probe, weights_of
+from algoscope.predictors import ridge, sgd
+from algoscope.probing import ProbingConfig, probe, weights_of
+from algoscope.probing.result import Measurement
 from algoscope.probing.states import TRAINING, hidden_states
 from algoscope.probing.targets import target_values
 from algoscope.probing.trials import Trial
@@ -25,8 +27,13 @@ from algoscope.tasks import LinearRegression
 
 ALPHA = 0.05
 TASK = LinearRegression(dim=2)
-CONSTRUCTION = Construction(SGD(ALPHA), dim=2, num_examples=3)
+DESCENT, RIDGE = (
+    Construction(algorithm, dim=2, num_examples=3)
+    for algorithm in (SGD(ALPHA), Ridge(0.1))
+)
 TARGET = weights_of(sgd(ALPHA))
+TARGETS = {DESCENT: TARGET, RIDGE: weights_of(ridge(0.1))}
+WRITTEN = {DESCENT: [1, 3, 5], RIDGE: [3, 7, 11]}  # l of the first H⁽ˡ⁾ with w₁, w₂, w₃
 
 EXACT = ProbingConfig(
     kinds=("linear",),
@@ -37,59 +44,69 @@ EXACT = ProbingConfig(
     solver="least_squares",
 )
 
+either = pytest.mark.parametrize("built", [DESCENT, RIDGE], ids=["sgd", "ridge"])
+
 
 @cache
-def compiled() -> InContextLearner:
-    """Return SGD, calibrated on more datasets than are probed."""
+def compiled(built: Construction) -> InContextLearner:
+    """Return the algorithm, calibrated on more datasets than are probed."""
     data = draw_datasets(TASK, num_datasets=4096, num_examples=4, seed=9, fold=0)
     tokens = 1.5 * np.asarray(encode_context(data.x, data.y), np.float64)
-    return CONSTRUCTION.compile(tokens).learner("sgd")
+    return built.compile(tokens).learner(built.algorithm.name)
 
 
 @cache
-def probed() -> ProbingResult:
-    return probe(compiled(), TASK, EXACT, targets=[TARGET])
+def probed(built: Construction) -> Measurement:
+    found = probe(compiled(built), TASK, EXACT, targets=[TARGETS[built]])
+    return found.measurements[0]
 
 
-def written_at(n: int) -> tuple[int, np.ndarray]:
+def written_at(built: Construction, n: int) -> tuple[int, np.ndarray]:
     """Return l of the first H⁽ˡ⁾ that holds wₙ, and the rows that hold it."""
-    arrangement = CONSTRUCTION.arrange()
+    arrangement = built.arrange()
     (event,) = (e for e in arrangement.schedule.layers if e.out.name == f"w{n}")
     rows = arrangement.allocation.rows[event.out]
     return arrangement.schedule.layers[event] + 1, rows
 
 
-def test_weights_are_found_from_the_layer_on_that_writes_them():
-    relative = probed().of(TARGET.name, "linear").relative[0]
+@either
+def test_weights_are_found_from_the_layer_on_that_writes_them(built: Construction):
+    """After two examples in two dimensions, ridge has little left to change."""
+    relative = probed(built).relative[0]
     for index, n in enumerate(EXACT.prefixes):
-        layer, _ = written_at(n)
-        assert np.all(relative[layer:, index] < 1e-6)  # a share of the variance
-        assert np.all(relative[:layer, index] > 0.1)
-    assert [written_at(n)[0] for n in EXACT.prefixes] == [1, 3, 5]
+        layer, _ = written_at(built, n)
+        assert layer == WRITTEN[built][index]
+        assert np.all(relative[layer:, index] < 1e-8)  # a share of the variance
+        assert np.all(relative[:layer, index] > (0.1 if built is DESCENT else 0.01))
 
 
-def test_weights_are_found_at_the_positions_that_have_seen_the_last_label():
-    found = probed().of(TARGET.name, "linear")
+@either
+def test_weights_are_found_at_the_positions_that_have_seen_the_last_label(
+    built: Construction,
+):
     for index, n in enumerate(EXACT.prefixes):
-        layer, _ = written_at(n)
-        places = found.attention[0, layer:, index].argmax(axis=-1)
+        layer, _ = written_at(built, n)
+        places = probed(built).attention[0, layer:, index].argmax(axis=-1)
         assert set(places.tolist()) <= {2 * n - 1, 2 * n}
 
 
-def test_the_compiler_wrote_them_into_the_rows_that_it_names():
+@either
+def test_the_compiler_wrote_them_into_the_rows_that_it_names(built: Construction):
     data = draw_datasets(TASK, num_datasets=512, num_examples=4, seed=0, fold=TRAINING)
-    states = hidden_states(compiled(), data, tuple(range(7)))
-    weights = target_values(TARGET, data, EXACT.prefixes)
+    learner = compiled(built)
+    layers = tuple(range(learner.transformer.num_layers + 1))
+    states = hidden_states(learner, data, layers)
+    weights = target_values(TARGETS[built], data, EXACT.prefixes)
     for index, n in enumerate(EXACT.prefixes):
-        layer, rows = written_at(n)
+        layer, rows = written_at(built, n)
         held = states[layer, :, 2 * n][:, rows]
-        np.testing.assert_allclose(held, weights[:, index], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(held, weights[:, index], rtol=1e-6, atol=1e-8)
 
 
 def test_the_trained_probe_finds_them_too():
     """Position 0 costs nothing: its w is always zero. Others hold older weights."""
     n = 2
-    layer, _ = written_at(n)
+    layer, _ = written_at(DESCENT, n)
     config = replace(
         EXACT,
         solver="adam",
@@ -99,7 +116,7 @@ def test_the_trained_probe_finds_them_too():
         learning_rate=1e-2,
         steps=1000,
     )
-    found = probe(compiled(), TASK, config, targets=[TARGET]).measurements[0]
+    found = probe(compiled(DESCENT), TASK, config, targets=[TARGET]).measurements[0]
     index = EXACT.prefixes.index(n)
     before, after = found.relative[0, :, index]
     assert after < 1e-2
