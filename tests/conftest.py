@@ -1,5 +1,6 @@
 """Tests run in double precision, and a random test draws the same numbers each time."""
 
+import signal
 from zlib import crc32
 
 import jax
@@ -7,6 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from jaxtyping import PRNGKeyArray
+
+# Programs that tests interrupt inherit it, also where the suite runs in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 jax.config.update("jax_num_cpu_devices", 4)  # for data-parallel training
 jax.config.update("jax_enable_x64", True)

@@ -37,6 +37,7 @@ from algoscope.adapters import (
     load_target,
     pipe,
 )
+from algoscope.adapters.pipe import Pipe
 from algoscope.evaluation import predict_all, predict_queries
 from algoscope.predictors import BlackBox, Predictor, Question, ridge, sgd
 
@@ -459,6 +460,16 @@ def test_replies_out_of_step_are_found(server, rng):
     assert str(error) == (
         f"`mine` sent more replies than there were questions. {PROTOCOL}"
     )
+
+
+def test_an_answer_to_what_was_not_sent_yet_is_a_surplus(server):
+    pipe = Pipe(server(), "mine", 10.0)
+    try:
+        assert not pipe.has_surplus(last=False)
+        pipe.send(b"{}")
+        assert pipe.has_surplus(last=False)
+    finally:
+        pipe.close()
 
 
 def test_a_program_that_does_not_exist_is_an_error(data):

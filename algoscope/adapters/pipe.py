@@ -56,8 +56,10 @@ class Pipe:
         """Return whether it has written more than was asked for.
 
         After the `last` question its stdin is closed, and all that it writes until it
-        ends is looked at.
+        ends is looked at. A question that was answered before it was sent is enough.
         """
+        if self._outgoing:
+            return True
         if last:
             self._stdin.close()
         deadline = time.monotonic() + (GRACE if last else 0)
