@@ -538,6 +538,7 @@ def test_the_command_probes_saves_draws_and_goes_on(tmp_path: Path, capsys):
     words = ["probe", str(model), "--budget", "smoke", "--out", str(out)]
     words += ["--prefixes", "1", "2", "--layers", "0", "1", "--steps", "10"]
     words += ["--controls", "untrained", "--targets", "moment", "sgd(0.05)"]
+    words += ["--value-size", "8", "--inner-size", "4", "--learning-rate", "0.02"]
     main(words)
     printed = capsys.readouterr()
     assert "What small encodes" in printed.out
@@ -547,7 +548,10 @@ def test_the_command_probes_saves_draws_and_goes_on(tmp_path: Path, capsys):
     chunks = {path: path.stat().st_mtime_ns for path in (out / "chunks").iterdir()}
     main([*words, "--json"])
     summary = json.loads(capsys.readouterr().out)
-    assert summary == ProbingResult.load(out).summary()
+    found = ProbingResult.load(out)
+    assert summary == found.summary()
+    sizes = [found.config[name] for name in ("value_size", "inner_size")]
+    assert (sizes, found.config["learning_rate"]) == ([8, 4], 0.02)
     assert {row["target"] for row in summary} == {"moment", "w of SGD(0.05)"}
     assert [row["selectivity"] is None for row in summary] == [True] * 4 + [False] * 4
     assert {path: path.stat().st_mtime_ns for path in chunks} == chunks

@@ -34,6 +34,12 @@ class Probe:
     """The layers, 0 being the input. By default all."""
     kinds: tuple[Literal["linear", "mlp"], ...] | None = None
     """Linear probes, MLPs, or both."""
+    value_size: int | None = None
+    """The rows of W_v; the paper has 512."""
+    inner_size: int | None = None
+    """The hidden units of an MLP; the paper has 512."""
+    learning_rate: float | None = None
+    """Of Adam, at the start."""
     steps: int | None = None
     """Steps of Adam."""
     repeats: int | None = None
@@ -54,7 +60,8 @@ class Probe:
     @property
     def changes(self) -> dict[str, Any]:
         """The choices that differ from the budget's."""
-        names = ("prefixes", "layers", "kinds", "steps", "repeats", "solver", "seed")
+        names = ("prefixes", "layers", "kinds", "value_size", "inner_size")
+        names += ("learning_rate", "steps", "repeats", "solver", "seed")
         return given(self, names)
 
 

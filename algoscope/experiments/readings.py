@@ -144,9 +144,7 @@ def decoded_accurately(result: ProbingResult) -> Claim:
         f"Squared error per dimension of MLP probes in the best layer: "
         f"{_shown(errors)} ({_sizes(result)}).",
         "reproduced" if surely else "not reproduced",
-        ""
-        if surely
-        else "Learner and probes are smaller and trained for less than in print.",
+        "" if surely else "Errors are larger than that.",
     )
 
 
