@@ -12,9 +12,19 @@ def num_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
+def most_that_share(size: int, most: int) -> int:
+    """Return the largest number up to `most` that divides a size evenly.
+
+    Example:
+        >>> most_that_share(40, 3), most_that_share(7, 2)
+        (2, 1)
+    """
+    return next(n for n in range(most, 0, -1) if size % n == 0)
+
+
 def cores_that_share(batch_size: int) -> int:
     """Return the most cores, one virtual device each, that divide a batch evenly."""
-    return next(n for n in range(num_cores(), 0, -1) if batch_size % n == 0)
+    return most_that_share(batch_size, num_cores())
 
 
 def estimated_seconds(config: TrainingConfig) -> float:

@@ -34,10 +34,10 @@ def calibrate(program: Program, tokens: Tokens, numerics: Numerics) -> Calibrati
     """Return how large everything gets, with safety, on the given datasets."""
     with np.errstate(over="ignore", invalid="ignore"):
         state = interpret(program, tokens)
-    registers = {}
-    for register, columns in state.items():
-        numerics.require_bounded(f"register {register.name}", columns)
-        registers[register] = float(np.max(np.abs(columns), initial=0))
+    registers = {
+        register: numerics.require_bounded(f"register {register.name}", columns)
+        for register, columns in state.items()
+    }
     # Operands below this are rounding, which a smaller range would make weights of.
     least = 2.0**-numerics.digits * max(registers.values())
     p, q = {}, {}

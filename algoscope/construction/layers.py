@@ -12,7 +12,7 @@ every other, removes its mean. Where the two hold N·c instead, the feed-forward
 reads z/|c|; with a pair for each component of a vector v, it reads z/‖v‖.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax.numpy as jnp
@@ -87,10 +87,9 @@ class Plan:
         return self.heads[-1]
 
     def write_pads(
-        self, frame: Frame, pad: float, norm: Iterable[tuple[Timesteps, Form]]
+        self, frame: Frame, pad: float, norm: Sequence[tuple[Timesteps, Form]]
     ) -> None:
         """Make the pads ±N·v; v is a sum of forms, each read along a map."""
-        norm = list(norm)
         own = self.head(SELF, frame)
         for k, pair in enumerate(frame.pads):
             for row, signed in zip(pair, (pad, -pad), strict=True):

@@ -7,15 +7,17 @@ over repeats.
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.experiments.record import Claim, Verdict
-from algoscope.experiments.words import with_interval
+from algoscope.experiments.readings import shown, verdict_of
+from algoscope.experiments.record import Claim
 from algoscope.probing.result import Measurement, ProbingResult, interval
 from algoscope.probing.targets import symbol
 
 MOST = 0.5  # "primarily"
 
 
-def on_last_label(found: Measurement, prefixes: tuple[int, ...], dim: int):
+def on_last_label(
+    found: Measurement, prefixes: tuple[int, ...], dim: int
+) -> Float[np.ndarray, " repeats"]:
     """Return, for every repeat, the attention on yₙ, averaged over n ≤ d."""
     alpha = found.attention[:, found.best_layer()]
     shares = [alpha[:, k, 2 * n - 1] for k, n in enumerate(prefixes) if n <= dim]
@@ -45,22 +47,14 @@ def read_at_labels(result: ProbingResult) -> Claim:
     chance = np.mean([n / (2 * n + 1) for n in result.prefixes if n > result.dim])
     for target in result.targets:
         found = result.of(target, "mlp")
-        shares = [
-            share(found, result.prefixes, result.dim)
-            for share in (on_last_label, on_labels)
-        ]
-        shown = []
-        for samples in shares:
-            mean, low, high = (float(each[0]) for each in interval(samples[:, None]))
-            holds.append(low > MOST)
-            shown.append(with_interval(mean, low, high))
+        first = on_last_label(found, result.prefixes, result.dim)
+        later = on_labels(found, result.prefixes, result.dim)
+        holds += [bool(interval(s[:, None]).low[0] > MOST) for s in (first, later)]
         said.append(
-            f"{symbol(target)}: {shown[0]} on yₙ for n ≤ d, {shown[1]} on all labels "
-            "for n > d"
+            f"{symbol(target)}: {shown(first)} on yₙ for n ≤ d, {shown(later)} on all "
+            "labels for n > d"
         )
-    verdict: Verdict = "partly" if any(holds) else "not reproduced"
-    if all(holds):
-        verdict = "reproduced"
+    verdict = verdict_of(holds)
     return Claim(
         name,
         paper,

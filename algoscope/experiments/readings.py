@@ -20,7 +20,8 @@ def _best(found: Measurement) -> Float[np.ndarray, " repeats"]:
     return found.samples()[:, found.best_layer()]
 
 
-def _shown(samples: Float[np.ndarray, " repeats"]) -> str:
+def shown(samples: Float[np.ndarray, " repeats"]) -> str:
+    """Return the mean over repeats with its interval."""
     mean, low, high = interval(samples[:, None])
     return with_interval(float(mean[0]), float(low[0]), float(high[0]))
 
@@ -36,7 +37,8 @@ def half_way(found: Measurement) -> int:
     return found.layers[int(np.argmax(errors <= middle))]
 
 
-def _verdict(holds: list[bool]) -> Verdict:
+def verdict_of(holds: list[bool]) -> Verdict:
+    """Return the verdict on a claim that has several parts."""
     if all(holds):
         return "reproduced"
     return "partly" if any(holds) else "not reproduced"
@@ -53,7 +55,7 @@ def sentences(result: ProbingResult) -> tuple[str, ...]:
             said.append(
                 f"{symbol(target)}, {kind} probes of {result.learner}: the best layer "
                 f"is {layer} of {depth} with a relative error of "
-                f"{_shown(_best(found))}; half of the way from the input is done in "
+                f"{shown(_best(found))}; half of the way from the input is done in "
                 f"layer {half_way(found)} ({_sizes(result)})."
             )
     return tuple(said)
@@ -78,7 +80,7 @@ def moment_before_weights(result: ProbingResult) -> Claim:
             f"{kind} probes: half of the way in layers {halves[0]} and {halves[1]}, "
             f"best in layers {best[0]} and {best[1]}"
         )
-    verdict = _verdict(holds)
+    verdict = verdict_of(holds)
     return Claim(
         "XᵀY before w",
         "XᵀY becomes predictable relatively early, in layer 7 of 16, and w later, "
@@ -96,10 +98,10 @@ def nonlinear_is_better(result: ProbingResult) -> Claim:
         linear, mlp = (_best(result.of(target, kind)) for kind in ("linear", "mlp"))
         holds.append(_surely_positive(linear - mlp))
         said.append(
-            f"{symbol(target)}: linear {_shown(linear)}, MLP {_shown(mlp)}, difference "
-            f"{_shown(linear - mlp)}"
+            f"{symbol(target)}: linear {shown(linear)}, MLP {shown(mlp)}, difference "
+            f"{shown(linear - mlp)}"
         )
-    verdict = _verdict(holds)
+    verdict = verdict_of(holds)
     return Claim(
         "MLP probes beat linear ones",
         "For both targets a 2-layer MLP probe outperforms a linear probe (§5).",
@@ -119,10 +121,10 @@ def deep_not_input(result: ProbingResult) -> Claim:
         layer, depth = found.layers[place], max(found.layers)
         holds.append(_surely_positive(gain) and layer >= depth / 2)
         said.append(
-            f"{symbol(target)}: {_shown(found.samples()[:, 0])} in the input, "
-            f"{_shown(_best(found))} in layer {layer} of {depth}"
+            f"{symbol(target)}: {shown(found.samples()[:, 0])} in the input, "
+            f"{shown(_best(found))} in layer {layer} of {depth}"
         )
-    verdict = _verdict(holds)
+    verdict = verdict_of(holds)
     return Claim(
         "targets are encoded deep in the network",
         "Both targets are decoded accurately deep in the network but inaccurately in "
@@ -142,7 +144,7 @@ def decoded_accurately(result: ProbingResult) -> Claim:
         "w is decoded accurately",
         f"Errors of w_OLS are drawn on an axis that ends at {ACCURATE} (figure 4).",
         f"Squared error per dimension of MLP probes in the best layer: "
-        f"{_shown(errors)} ({_sizes(result)}).",
+        f"{shown(errors)} ({_sizes(result)}).",
         "reproduced" if surely else "not reproduced",
         "" if surely else "Errors are larger than that.",
     )
@@ -157,9 +159,9 @@ def controls_are_worse(result: ProbingResult, control: str) -> Claim:
             other = _best(result.of(target, kind, control))
             holds.append(_surely_positive(other - own))
             said.append(
-                f"{symbol(target)}, {kind}: {_shown(other)} against {_shown(own)}"
+                f"{symbol(target)}, {kind}: {shown(other)} against {shown(own)}"
             )
-    verdict = _verdict(holds)
+    verdict = verdict_of(holds)
     return Claim(
         f"probes of {control} are worse",
         "Probes applied to models that were trained with a fixed w perform "
@@ -180,7 +182,7 @@ def tables(result: ProbingResult, learner: str) -> tuple[Table, ...]:
         rows = []
         found = {kind: result.of(target, kind, learner) for kind in result.kinds}
         for place, layer in enumerate(next(iter(found.values())).layers):
-            cells = [_shown(each.samples()[:, place]) for each in found.values()]
+            cells = [shown(each.samples()[:, place]) for each in found.values()]
             rows.append((str(layer), *cells))
         title = f"{symbol(target)} in {learner}: relative error"
         made.append(Table(title, ("layer", *result.kinds), tuple(rows)))

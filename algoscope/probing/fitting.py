@@ -24,6 +24,7 @@ import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Int
 
+from algoscope.machine import most_that_share
 from algoscope.probing.budgets import ProbingConfig
 from algoscope.probing.probes import Kind, Probe, random_probe
 from algoscope.probing.states import StateSplit
@@ -101,12 +102,12 @@ def predict(
 def _mesh(num_prefixes: int) -> Mesh:
     """Return the most devices of this process that share the prefixes evenly."""
     devices = jax.local_devices()
-    count = next(n for n in range(len(devices), 0, -1) if num_prefixes % n == 0)
+    count = most_that_share(num_prefixes, len(devices))
     return Mesh(np.array(devices[:count]), ("prefixes",))
 
 
 @eqx.filter_jit
-def _advance_together(probes: Probe, state: optax.OptState, *data: Array):
+def _advance_together(mesh: Mesh, probes: Probe, state: optax.OptState, *data: Array):
     """Return what `_advance` does, each device for prefixes of its own."""
 
     def by_prefix(leaf: Array) -> PartitionSpec:  # the count of steps has no axes
@@ -116,7 +117,7 @@ def _advance_together(probes: Probe, state: optax.OptState, *data: Array):
     shared, own = PartitionSpec(), PartitionSpec("prefixes")
     return jax.shard_map(
         _advance,
-        mesh=_mesh(len(data[1])),
+        mesh=mesh,
         in_specs=(*stacks, shared, own, own, shared, shared),
         out_specs=stacks,
         check_vma=False,
@@ -198,8 +199,8 @@ def train_probes(
 
     last = jnp.asarray([2 * n for n in config.prefixes])
     state = optax.scale_by_adam().init(eqx.filter(probes, eqx.is_array))
-    everywhere = NamedSharding(_mesh(len(config.prefixes)), PartitionSpec())
-    h = jax.device_put(states.training, everywhere)
+    mesh = _mesh(len(config.prefixes))
+    h = jax.device_put(states.training, NamedSharding(mesh, PartitionSpec()))
     wanted = jnp.asarray(np.moveaxis(scaled(training), 1, 0))
     size = (config.steps, config.batch_size)
     rows = np.random.default_rng(seed).integers(len(training), size=size)
@@ -207,7 +208,7 @@ def train_probes(
     for start in range(0, config.steps, STEPS_PER_CALL):
         part = slice(start, start + STEPS_PER_CALL)
         now = (jnp.asarray(rates[part]), jnp.asarray(rows[part]))
-        probes, state = _advance_together(probes, state, h, wanted, last, *now)
+        probes, state = _advance_together(mesh, probes, state, h, wanted, last, *now)
         jax.block_until_ready(state)
         report(len(rows[part]))
     del h
