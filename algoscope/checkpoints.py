@@ -17,6 +17,7 @@ import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
 
+from algoscope.strict_json import json_text
 from algoscope.validation import InvalidValueError
 
 Tree = TypeVar("Tree")
@@ -47,7 +48,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 def write_json(path: Path, value: object) -> None:
     """Write `value` as readable JSON, atomically."""
-    write_atomically(path, (json.dumps(value, indent=2) + "\n").encode())
+    write_atomically(path, (json_text(value, indent=2) + "\n").encode())
 
 
 def read_json(path: Path) -> dict:

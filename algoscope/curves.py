@@ -1,12 +1,14 @@
 """Numbers that carry their interval and their sample size, as they are saved."""
 
-import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from algoscope.metrics import Summary
+from algoscope.strict_json import number
+
+NUMBERS = ("mean", "low", "high", "median")
 
 
 def regime_spans(dim: int, num_examples: int) -> list[tuple[str, int, int]]:
@@ -84,33 +86,19 @@ def estimates_of(pairs: list[tuple[str, str]], summary: Summary) -> list[Estimat
     ]
 
 
-def to_json(value: Any) -> Any:
-    """Return plain values with null for NaN, which JSON does not have."""
-    if isinstance(value, (Curve, Estimate)):
-        value = asdict(value)
-    if isinstance(value, dict):
-        return {key: to_json(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [to_json(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def _restored(value: Any) -> Any:
-    return math.nan if value is None else value
-
-
 def curve_from_json(values: dict[str, Any]) -> Curve:
-    """Return the curve that `to_json` wrote."""
-    columns = ("mean", "low", "high", "median")
+    """Return the curve that was saved as a dictionary."""
     restored: dict[str, Any] = {
-        name: [_restored(item) for item in values[name]]
-        for name in columns
+        name: [number(item) for item in values[name]]
+        for name in NUMBERS
         if name in values
     }
     return Curve(**values | restored)
 
 
 def estimate_from_json(values: dict[str, Any]) -> Estimate:
-    """Return the estimate that `to_json` wrote."""
-    restored: dict[str, Any] = {name: _restored(each) for name, each in values.items()}
-    return Estimate(**restored)
+    """Return the estimate that was saved as a dictionary."""
+    restored: dict[str, Any] = {
+        name: number(values[name]) for name in NUMBERS if name in values
+    }
+    return Estimate(**values | restored)

@@ -1,7 +1,7 @@
 """A comparison as data: saved, loaded, tabulated and drawn without the models."""
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ from algoscope.curves import (
     Estimate,
     curve_from_json,
     estimate_from_json,
-    to_json,
 )
 from algoscope.validation import InvalidValueError, require_choice
 
@@ -76,8 +75,7 @@ class Comparison:
 
     def save(self, path: Path) -> None:
         """Write the comparison as JSON."""
-        values = {each.name: to_json(getattr(self, each.name)) for each in fields(self)}
-        write_json(path, {"format": "algoscope comparison", **values})
+        write_json(path, {"format": "algoscope comparison", **asdict(self)})
 
     @classmethod
     def load(cls, path: Path) -> "Comparison":
@@ -98,7 +96,7 @@ class Comparison:
                 if lengths != {len(curves[0].mean) if curves else 0} or 0 in lengths:
                     raise KeyError(name)
             return cls(curves=curves, metrics=metrics, mspd=mspd, **values)
-        except (AttributeError, KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DamagedFileError(
                 str(path), "hold a saved comparison", f"an error in {error}"
             ) from error

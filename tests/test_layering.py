@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parent.parent / "algoscope"
 
 # From the bottom up. A subpackage is one part: its files may import each other.
 LAYERS = [
-    {"validation"},
+    {"strict_json", "validation"},
     {"configuration"},
     {"layer", "machine"},
     {"tasks", "transformer"},

@@ -1,7 +1,6 @@
 """`algoscope build`: write a transformer that runs an algorithm."""
 
 import inspect
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -9,6 +8,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from algoscope.commands.given import given
+from algoscope.strict_json import json_text
 from algoscope.validation import InvalidValueError, require_at_least, require_choice
 
 ALGORITHM_PARAMETERS = (
@@ -116,7 +116,7 @@ def run_build(command: Build) -> None:
             "num_parameters": compiled.transformer.num_parameters,
             "listing": [vars(line) for line in lines],
         }
-        print(json.dumps(facts))
+        print(json_text(facts))
         return
     print("\n".join(map(str, lines)))
     print(
@@ -143,7 +143,7 @@ def _print_algorithms(command: Build) -> None:
         for name, kind in ALGORITHMS.items()
     ]
     if command.json:
-        print(json.dumps(entries))
+        print(json_text(entries))
         return
     for entry in entries:
         given = ", ".join(f"{k}={v:g}" for k, v in entry["parameters"].items())

@@ -1,6 +1,5 @@
 """`algoscope identify`: which learning algorithm a predictor runs."""
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,6 +10,7 @@ from algoscope.commands.measuring import (
     find_target,
     stopping_cleanly,
 )
+from algoscope.strict_json import json_text
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,6 @@ def run_identify(command: Identify) -> None:
     if command.out:
         found.save(command.out)
     if command.json:
-        print(json.dumps(asdict(found)))
+        print(json_text(asdict(found)))
         return
     print_identification(found)

@@ -1,6 +1,5 @@
 """What the commands that measure a target share: finding it, and showing the result."""
 
-import json
 import sys
 import warnings
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 import tyro
 
 from algoscope.commands.messages import complain
+from algoscope.strict_json import json_text
 from algoscope.validation import (
     InvalidValueError,
     require_at_least,
@@ -92,6 +92,6 @@ def report_comparison(comparison: Any, command: Any) -> None:
     if command.figure:
         draw_comparison(comparison, command.figure)
     if command.json:
-        print(json.dumps(asdict(comparison)))
+        print(json_text(asdict(comparison)))
         return
     print_comparison(comparison)

@@ -1,7 +1,8 @@
 """`algoscope models`: what comes with the package."""
 
-import json
 from dataclasses import dataclass
+
+from algoscope.strict_json import json_text
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ def run_models(command: Models) -> None:
 
     facts = [model_facts(name) for name in shipped_models()]
     if command.json:
-        print(json.dumps(facts))
+        print(json_text(facts))
         return
     header = ["model", "task", "d", "examples", "L", "H", "M", "SPD(OLS)/d"]
     rows = [

@@ -1,12 +1,12 @@
 """`algoscope patch`: does a model use what probes read in it?"""
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from algoscope.commands.given import given
 from algoscope.commands.measuring import Model, allow_precision
+from algoscope.strict_json import json_text
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def run_patch(command: Patch) -> None:
     result.save(command.out)
     draw_patching(result, command.out / f"patching.{command.format}")
     if command.json:
-        print(json.dumps(result.summary()))
+        print(json_text(result.summary()))
         return
     _print(result, command.out)
 

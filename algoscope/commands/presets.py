@@ -1,10 +1,10 @@
 """`algoscope presets`: what can be trained by name, and what it costs."""
 
-import json
 from dataclasses import asdict, dataclass
 
 from algoscope.configuration import PRESETS
 from algoscope.machine import estimated_seconds, num_cores
+from algoscope.strict_json import json_text
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Presets:
 def run_presets(command: Presets) -> None:
     """Print the presets with their estimated cost."""
     if command.json:
-        print(json.dumps({name: asdict(config) for name, config in PRESETS.items()}))
+        print(json_text({name: asdict(config) for name, config in PRESETS.items()}))
         return
     from algoscope.console import duration, print_table
 

@@ -1,6 +1,5 @@
 """`algoscope probe`: what is encoded in which layer of a model (figures 4 and 5)."""
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -9,6 +8,7 @@ from algoscope.commands.devices import use_all_cores
 from algoscope.commands.given import given
 from algoscope.commands.measuring import Model, allow_precision
 from algoscope.commands.messages import note
+from algoscope.strict_json import json_text
 
 UNTRAINED = "untrained"
 FIGURES = ("layers", "attention", "controls")
@@ -106,7 +106,7 @@ def run_probe(command: Probe) -> None:
     if controls:
         draw_controls(result, places["controls"])
     if command.json:
-        print(json.dumps(result.summary()))
+        print(json_text(result.summary()))
         return
     _print(result, command.out)
 

@@ -1,11 +1,12 @@
 """`algoscope report`: results and runs as one page to read."""
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import tyro
+
+from algoscope.strict_json import json_text
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def run_report(command: Report) -> None:
             progress=lambda path: status.update(Text(f"reading {path}")),
         )
     if command.json:
-        print(json.dumps({**asdict(written), "out": str(written.out)}))
+        print(json_text({**asdict(written), "out": str(written.out)}))
         return
     results = f"{written.sections} result{'s' if written.sections != 1 else ''}"
     size = f"{written.bytes / 1e6:.1f} MB"

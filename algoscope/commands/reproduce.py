@@ -1,6 +1,5 @@
 """`algoscope reproduce`: the paper's figures again, with a verdict on each claim."""
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ import tyro
 
 from algoscope.commands.devices import use_all_cores
 from algoscope.commands.messages import complain, note
+from algoscope.strict_json import json_text
 from algoscope.validation import InvalidValueError, require_at_least, require_choice
 
 EVERYTHING = "all"
@@ -92,7 +92,7 @@ def run_reproduce(command: Reproduce) -> None:
         stop = "interrupted; the same command goes on where it stopped."
         raise KeyboardInterrupt(stop) from None
     if command.json:
-        print(json.dumps([asdict(record) for record in records]))
+        print(json_text([asdict(record) for record in records]))
 
 
 def _run(each: Any, command: Reproduce) -> Any:
@@ -124,7 +124,7 @@ def _redraw(names: list[str], command: Reproduce) -> None:
         Record.load(directory)  # refuses a damaged one
         drawn[name] = list(experiment(name).draw(directory))
     if command.json:
-        print(json.dumps(drawn))
+        print(json_text(drawn))
         return
     for name, figures in drawn.items():
         for figure in figures:

@@ -1,6 +1,5 @@
 """`algoscope sweep run | status | resume`: grids of training runs in one store."""
 
-import json
 import math
 import sys
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from algoscope.configuration import (
     preset,
 )
 from algoscope.machine import estimated_seconds, num_cores
+from algoscope.strict_json import json_text
 from algoscope.sweeps.engines import EngineKind, EngineOptions
 from algoscope.sweeps.grid import FIELDS, GRIDS, Grid
 from algoscope.sweeps.saved import SavedSweep, saved_sweeps
@@ -233,7 +233,7 @@ def _show(configs: Sequence[TrainingConfig], store: Path, as_json: bool) -> int:
             | asdict(run)
             for run in progress.runs
         ]
-        print(json.dumps({"counts": progress.counts, "runs": runs}))
+        print(json_text({"counts": progress.counts, "runs": runs}))
     else:
         print_status(progress)
     return progress.counts["failed"]

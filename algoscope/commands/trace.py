@@ -1,11 +1,11 @@
 """`algoscope trace`: what a transformer that was written by hand computes."""
 
-import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import tyro
 
+from algoscope.strict_json import json_text
 from algoscope.validation import InvalidValueError, require_at_least
 
 CHAINS = ("theorem_1", "theorem_2", "sgd_chain", "ridge_chain")
@@ -56,7 +56,7 @@ def run_trace(command: Trace) -> None:
             raise InvalidValueError("layer", rule, command.layer)
         steps = [steps[command.layer]]
     if command.json:
-        print(json.dumps(as_dict(steps)))
+        print(json_text(as_dict(steps)))
     else:
         print(as_text(steps, command.show, command.layer or 0))
 

@@ -1,6 +1,5 @@
 """`algoscope train`: train a learner, or go on with one."""
 
-import json
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from algoscope.configuration import (
     preset,
 )
 from algoscope.machine import cores_that_share, estimated_seconds, num_cores
+from algoscope.strict_json import json_text
 from algoscope.validation import InvalidValueError, require_at_least
 
 
@@ -155,7 +155,7 @@ def run_train(command: Train) -> None:
         return
     last = run.metrics()[-1]
     if command.json:
-        print(json.dumps({"run_id": config.run_id, "out": str(out), **last}))
+        print(json_text({"run_id": config.run_id, "out": str(out), **last}))
         return
     print(
         f"{name}: loss {last['loss']:.4f}, SPD(OLS)/d {small(last['spd_ols'])}, "

@@ -15,7 +15,7 @@ import numpy as np
 
 from algoscope.checkpoints import read_json, write_json
 from algoscope.comparison import provenance
-from algoscope.curves import Estimate, estimate_from_json, estimates_of, to_json
+from algoscope.curves import Estimate, estimate_from_json, estimates_of
 from algoscope.evaluation import held_out, predict_all, predict_exactly
 from algoscope.experiments.measured import once
 from algoscope.learner import InContextLearner
@@ -118,7 +118,7 @@ class Yardstick:
 
         def measure() -> None:
             found = self.distances(learner, name.removesuffix(".json"), about)
-            write_json(directory / name, to_json(_shortened(asdict(found))))
+            write_json(directory / name, _shortened(asdict(found)))
 
         return once(directory, name, identity, measure)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from algoscope.checkpoints import DamagedFileError, read_json, write_json
+from algoscope.strict_json import number
 
 FORMAT = "algoscope identification"
 
@@ -95,8 +96,11 @@ class Identification:
         try:
             if values.pop("format") != FORMAT:
                 raise KeyError("format")
-            candidates = [Candidate(**c) for c in values.pop("candidates")]
-            regimes = [Regime(**r) for r in values.pop("regimes")]
+            candidates = [_candidate(c) for c in values.pop("candidates")]
+            regimes = [
+                Regime(**r | {"distance": number(r["distance"])})
+                for r in values.pop("regimes")
+            ]
             ranges = {k: tuple(v) for k, v in values.pop("parameter_ranges").items()}
             return cls(
                 candidates=candidates,
@@ -104,7 +108,16 @@ class Identification:
                 parameter_ranges=ranges,
                 **values,
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise DamagedFileError(
                 str(path), "hold a saved identification", f"an error in {error}"
             ) from error
+
+
+def _candidate(values: dict[str, Any]) -> Candidate:
+    restored: dict[str, Any] = {
+        name: number(values[name]) for name in ("distance", "low", "high")
+    }
+    for name in ("regimes", "median_spd"):
+        restored[name] = {key: number(each) for key, each in values[name].items()}
+    return Candidate(**values | restored)

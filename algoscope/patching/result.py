@@ -155,7 +155,7 @@ class PatchingResult:
             ablations = tuple(map(estimate_from_json, values.pop("ablations")))
             intact = estimate_from_json(values.pop("intact"))
             return cls(maps=maps, intact=intact, ablations=ablations, **values)
-        except (AttributeError, KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DamagedFileError(
                 str(directory), "hold a saved patching result", f"an error in {error}"
             ) from error
