@@ -17,9 +17,10 @@ from typing import Any
 
 import jax
 import tyro
-from report import RESULTS, markdown, note, num_cores, write
+from report import RESULTS, markdown, note, write
 
 from algoscope.configuration import TrainingConfig
+from algoscope.machine import num_cores
 from algoscope.runs import EVALUATION_DATASETS, Evaluator
 from algoscope.training import TrainingDivergedError, initial_state, train
 

@@ -12,16 +12,10 @@ from typing import Any
 
 from algoscope.checkpoints import write_json
 from algoscope.comparison import provenance
+from algoscope.machine import num_cores
 
 RESULTS = Path(__file__).parent / "results"
 LOAD_AT_START = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-
-
-def num_cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def note(line: str) -> None:

@@ -29,9 +29,10 @@ from statistics import median
 from typing import IO, Any, Literal, cast
 
 import tyro
-from report import RESULTS, markdown, note, note_load, num_cores, write
+from report import RESULTS, markdown, note, note_load, write
 
 from algoscope.configuration import TrainingConfig
+from algoscope.machine import num_cores
 
 HERE = Path(__file__).parent
 CHECKED_STEPS = 6  # the sixth loss is the one after five steps

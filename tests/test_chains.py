@@ -22,8 +22,9 @@ from algoscope.construction.chains import (
     theorem_2,
 )
 from algoscope.construction.layout import Layout
+from algoscope.construction.mov import Mov
 from algoscope.construction.numerics import Numerics, numerics, paper_numerics
-from algoscope.construction.primitives import Aff, Mov, Mul
+from algoscope.construction.primitives import Aff, Mul
 from algoscope.construction.tokens import context_tokens, example_tokens
 from algoscope.construction.traced import as_dict, as_text
 from algoscope.transformer import Transformer

@@ -43,12 +43,13 @@ from algoscope.construction.chains import (
 from algoscope.construction.codes import Compact, OneHot
 from algoscope.construction.division import Div
 from algoscope.construction.layout import Layout
+from algoscope.construction.mov import Mov
 from algoscope.construction.piecewise import (
     PAPER_SQUARE,
     PiecewiseSquare,
     uniform_square,
 )
-from algoscope.construction.primitives import Aff, Dot, Mov, Mul
+from algoscope.construction.primitives import Aff, Dot, Mul
 from algoscope.construction.products import paper_difference, paper_product
 from algoscope.construction.steps import Step
 from algoscope.construction.timesteps import PREVIOUS, Single

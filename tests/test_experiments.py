@@ -23,7 +23,7 @@ from algoscope.experiments import (
     readings,
     requirements,
 )
-from algoscope.experiments.costs import core_seconds, total
+from algoscope.experiments.costs import total
 from algoscope.experiments.distances import Distances, Yardstick
 from algoscope.experiments.experiment import SMOKE, Place
 from algoscope.experiments.learners import NoLearnerError, train
@@ -34,6 +34,7 @@ from algoscope.experiments.record import Record
 from algoscope.experiments.registry import BUDGETS, MODULES, experiment
 from algoscope.initialization import random_transformer
 from algoscope.learner import InContextLearner
+from algoscope.machine import core_seconds
 from algoscope.measurements import LINEAR_FIT
 from algoscope.predictors import ols, ridge
 from algoscope.probing.result import Measurement, ProbingResult

@@ -26,8 +26,9 @@ from algoscope.construction import assembly as assembly_module
 from algoscope.construction.assembly import assemble
 from algoscope.construction.division import Div
 from algoscope.construction.layout import Layout
+from algoscope.construction.mov import Mov
 from algoscope.construction.numerics import Numerics, numerics, paper_numerics
-from algoscope.construction.primitives import Aff, Dot, Mov, Mul
+from algoscope.construction.primitives import Aff, Dot, Mul
 from algoscope.construction.steps import Step
 from algoscope.validation import InvalidValueError
 

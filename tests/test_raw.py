@@ -15,8 +15,9 @@ from refusals import refuses
 from algoscope.construction.assembly import assemble, run_step
 from algoscope.construction.division import Div
 from algoscope.construction.layout import Layout
+from algoscope.construction.mov import Mov, Only
 from algoscope.construction.numerics import Numerics, numerics, paper_numerics
-from algoscope.construction.primitives import Aff, Mov, Mul, Only
+from algoscope.construction.primitives import Aff, Mul
 from algoscope.construction.raw import Raw
 from algoscope.construction.steps import Parallel, Step
 from algoscope.construction.timesteps import (

@@ -5,7 +5,8 @@ from jaxtyping import Float
 
 from algoscope.construction.chain import Chain
 from algoscope.construction.division import Div
-from algoscope.construction.primitives import Aff, Mov, Mul
+from algoscope.construction.mov import Mov
+from algoscope.construction.primitives import Aff, Mul
 from algoscope.validation import (
     require_at_least,
     require_not_negative,

@@ -1,4 +1,13 @@
-"""Division by LayerNorm, one layer (paper lemma "division", app. C.6)."""
+"""The primitive div: division by LayerNorm, one layer ("division", app. C.6).
+
+    div(r, c, w)          h′[w] = h[r] / |h[c]|
+
+LayerNorm divides a column by its deviation. With the pads at ±N·c that is N|c|√(2/H),
+so the feed-forward part reads everything divided by |c|: by the absolute value (erratum
+51), and without the paper's M, of which LayerNorm is free (erratum 53). It can
+therefore remove neither the old contents of what it writes nor the scaled pads (erratum
+54): a head does the first, and a head of the next layer the second.
+"""
 
 from dataclasses import dataclass
 

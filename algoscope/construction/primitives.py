@@ -1,19 +1,11 @@
-"""The primitives mov, aff, dot, mul and div (paper §3.1, app. C.3 and C.6).
+"""The primitives that are one RAW each: aff, dot and mul (paper §3.1, app. C.3, C.5).
 
-    mov(s, t, r, w)       h′_t[w] = h_s[r], other columns as they were
     aff(r, r′, w)         h′[w] = W₁ h[r] + W₂ h[r′] + b
     dot(r, r′, w)         h′[w] = h[r]ᵀ h[r′]
     mul(a, b, c, r, r′, w)  h′[w] = A₁A₂, for A₁ ∈ ℝᵃˣᵇ in h[r] and A₂ ∈ ℝᵇˣᶜ in h[r′]
-    div(r, c, w)          h′[w] = h[r] / |h[c]|
 
-All but mov run in every column; matrices are stored by rows. aff, dot and mul are each
-one RAW. mov is not: as RAW it would overwrite w in the other columns as well
-(erratum 9), so its heads read in column t alone. Nor is div: it is LayerNorm,
-which divides a column by its deviation. With the pads at ±N·c that is N|c|√(2/H), so
-the feed-forward part reads everything divided by |c|: by the absolute value
-(erratum 51), and without the paper's M, of which LayerNorm is free (erratum 53). It can
-therefore remove neither the old contents of what it writes nor the scaled pads
-(erratum 54): a head does the first, and a head of the next layer the second.
+They run in every column; matrices are stored by rows. The other two, mov and div, are
+no RAW: see `mov` and `division`.
 """
 
 from dataclasses import dataclass
@@ -25,109 +17,10 @@ from algoscope.construction.layers import Plan
 from algoscope.construction.layout import Layout
 from algoscope.construction.numerics import Numerics
 from algoscope.construction.raw import Raw
-from algoscope.construction.steps import Entry, Operand, Primitive, State
-from algoscope.construction.timesteps import SELF, Average, Quadratic, Timesteps
+from algoscope.construction.steps import Operand, Primitive, State
 from algoscope.validation import InvalidValueError, require_at_least
 
 Matrix = Float[np.ndarray, "out inputs"]
-
-
-@dataclass(frozen=True)
-class Only:
-    """K(target) = {source}, and empty for all others."""
-
-    source: int
-    target: int
-
-    def __str__(self) -> str:
-        return f"{{{self.source}}} if i={self.target}"
-
-    def average(self, time: int) -> Average:
-        """Return the matrix with a single one."""
-        matrix = np.zeros((time, time))
-        matrix[self.target, self.source] = 1
-        return matrix
-
-    def quadratic(self, time: int) -> Quadratic:
-        """Return S of ½ − (i − target)² − (j − source)²."""
-        i, j = float(self.target), float(self.source)
-        matrix = np.zeros((4, 4))
-        matrix[0, :3] = 0.5 - i * i - j * j, 2 * i, -1
-        matrix[1:3, 0] = 2 * j, -1
-        return matrix
-
-
-@dataclass(frozen=True)
-class Mov(Primitive):
-    """Copies `read` of one column to `write` of another (errata 6-9).
-
-    Printed with the two columns in the other order in appendices A and B (erratum 8),
-    and with r and w in the other order as RAW (erratum 7).
-    """
-
-    source: int  # s
-    target: int  # t ≥ s
-    read: str
-    write: str
-
-    def __post_init__(self):
-        require_at_least("source", self.source, 0)
-        remedy = "Attention is causal: nothing later can be read."
-        require_at_least("target", self.target, self.source, remedy)
-
-    def __str__(self) -> str:
-        return f"mov({self.source}, {self.target}, {self.read}, {self.write})"
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """What is copied."""
-        return (self.read,)
-
-    @property
-    def maps(self) -> tuple[Timesteps, ...]:
-        """K(t) = {s} to read what comes, and K(t) = {t} to remove what was there."""
-        return Only(self.source, self.target), Only(self.target, self.target)
-
-    def check(self, layout: Layout) -> None:
-        """Refuse registers of different sizes."""
-        layout.require_size(self.read, layout.size(self.write), self)
-
-    def exact(self, state: State, layout: Layout) -> State:
-        """Return the registers after it."""
-        self.check(layout)
-        time = state.shape[-2]
-        if self.target >= time:
-            rule = f"be one of the {time} columns"
-            raise InvalidValueError("target", rule, self.target)
-        after = np.array(state, np.float64)
-        moved = state[..., self.source, layout.rows(self.read)]
-        after[..., self.target, layout.rows(self.write)] = moved
-        return after
-
-    def sources(self, name: str, column: int, time: int) -> set[Entry]:
-        """Return what is copied, in column t; what was there, in others."""
-        if column == self.target:
-            return {(self.read, self.source)}
-        return {(self.write, column)}
-
-    def scratch_size(self, layout: Layout, numerics: Numerics) -> int:
-        """Return the size of what goes through the feed-forward part, if any does."""
-        return 0 if numerics.bypass is None else layout.size(self.write)
-
-    def add_to(
-        self, plan: Plan, layout: Layout, numerics: Numerics, scratch: slice
-    ) -> None:
-        """Add h_s[r] − h_t[w] to w, in column t: at once, or through the scratch."""
-        frame, identity = layout.frame, np.eye(layout.size(self.write))
-        r, w = layout.rows(self.read), layout.rows(self.write)
-        into = w if numerics.bypass is None else scratch
-        comes, was = (plan.head(each, frame).value for each in self.maps)
-        comes[into, r] += identity
-        was[into, w] -= identity
-        if numerics.bypass is not None:
-            plan.head(SELF, frame).value[scratch, scratch] -= identity
-            plan.linear[w, scratch] += identity
-            plan.linear[scratch, scratch] -= identity
 
 
 class _AsRaw(Primitive):
