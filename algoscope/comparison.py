@@ -1,6 +1,7 @@
 """Which textbook algorithm is a learner like? Metrics per number of examples (§4.1)."""
 
 import platform
+import warnings
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -20,7 +21,7 @@ from algoscope.metrics import (
     squared_prediction_difference,
     summarize,
 )
-from algoscope.predictors import BlackBox, Predictor
+from algoscope.predictors import BlackBox, Predictor, PredictorFailedError
 from algoscope.results import LABELS as LABELS
 from algoscope.results import Comparison as Comparison
 from algoscope.tasks import Task
@@ -70,7 +71,9 @@ def compare(
 
     Those of the last three lines take many predictions: they are measured on
     `num_costly_datasets` fresh datasets, with `num_queries` queries each, by default
-    4d (the authors' code: 64). `progress` is told the steps done, and all steps.
+    4d (the authors' code: 64). A black box that fails for good during these costs only
+    those that were not measured yet: they are left out, with a warning. `progress` is
+    told the steps done, and all steps.
     """
     require_at_least("num_examples", num_examples, 1)
     require_at_least("num_costly_datasets", num_costly_datasets, 1)
@@ -122,14 +125,8 @@ def compare(
         )
         n = num_examples + 1
         trial = Trial(x[:, :n], y[:, :n], x[:, n:], seed, difference_step)
-        measured: dict[str, dict[str, Any]] = {}
-        for kind in kinds:
-            measured[kind] = {}
-            for predictor in predictors:
-                measured[kind][predictor.name] = measure(
-                    kind, predictor, trial, exactly=predictor is not learner
-                )
-                steps.finish_one()
+        measured = _measure_costly(metrics, predictors, trial, steps)
+        metrics = [m for m in metrics if m not in COSTLY or COSTLY[m] in measured]
         samples |= costly_samples(tuple(metrics), learner.name, measured, trial)
 
     curves = {
@@ -157,6 +154,32 @@ def compare(
         mspd=mspd,
         settings=settings,
     )
+
+
+def _measure_costly(
+    metrics: Sequence[str],
+    predictors: Sequence[Predictor | BlackBox],
+    trial: Trial,
+    steps: "_Steps",
+) -> dict[str, dict[str, Any]]:
+    """Return what the metrics need of each predictor, the learner being the first.
+
+    When a black box fails for good, what was measured before is kept, with a warning.
+    """
+    measured: dict[str, dict[str, Any]] = {}
+    try:
+        for kind in kinds_for(tuple(metrics)):
+            found = {}
+            for predictor in predictors:
+                exactly = predictor is not predictors[0]
+                found[predictor.name] = measure(kind, predictor, trial, exactly=exactly)
+                steps.finish_one()
+            measured[kind] = found
+    except PredictorFailedError as error:
+        costly = [name for name in metrics if name in COSTLY]
+        left = ", ".join(name for name in costly if COSTLY[name] not in measured)
+        warnings.warn(f"{error} Not measured: {left}.", stacklevel=3)
+    return measured
 
 
 class _Steps:

@@ -24,7 +24,7 @@ from algoscope.comparison import (
 )
 from algoscope.evaluation import held_out
 from algoscope.metrics import bootstrap_interval
-from algoscope.predictors import gd, knn, ols, ridge
+from algoscope.predictors import PredictorFailedError, gd, knn, ols, ridge
 from algoscope.pretrained import MODELS
 from algoscope.tasks import LinearRegression
 
@@ -561,6 +561,28 @@ def test_a_reference_that_diverges_is_infinitely_far_and_not_left_out():
     assert [name for name, _ in found.nearest(1, 2)] == ["GD(0.2)", "diverged"]
     assert found.against("diverged").mean == [np.inf] * 3
     assert found.against("diverged").counts == [5] * 3
+
+
+def test_a_box_that_dies_in_a_later_metric_keeps_the_earlier_ones():
+    def dies_of_many(x, y, queries):
+        if len(queries) > 1:
+            raise PredictorFailedError("box", "ended", "Start it again.")
+        return ridge_answers(x, y, queries)
+
+    sizes: dict[str, Any] = {"num_examples": 3, "num_datasets": 5}
+    with pytest.warns(UserWarning, match=r"^`box` ended\..* Not measured: r2, ilwd\.$"):
+        found = compare(
+            Boxed("box", dies_of_many),
+            [ridge(0.5)],
+            TASK,
+            metrics=("mspd", "r2", "ilwd"),
+            num_costly_datasets=2,
+            **sizes,
+        )
+    assert found.against("Ridge(0.5)").mean[1:] == pytest.approx([0] * 3, abs=1e-9)
+    assert found.mspd
+    assert found.metrics == {}
+    assert found.settings["metrics"] == ["mspd"]
 
 
 # Refusals.

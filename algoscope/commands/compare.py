@@ -74,6 +74,6 @@ def run_compare(command: Compare) -> None:
             seed=command.seed,
             metrics=metrics,
         )
+    report_comparison(comparison, command)
     if command.linearity_figure:
         draw_linearity(comparison, command.linearity_figure)
-    report_comparison(comparison, command)
