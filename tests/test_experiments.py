@@ -19,6 +19,7 @@ from algoscope.experiments import (
     figure_6,
     figure_7,
     figure_8,
+    models,
     phases,
     readings,
     requirements,
@@ -28,6 +29,7 @@ from algoscope.experiments.distances import Distances, Yardstick
 from algoscope.experiments.experiment import SMOKE, Place
 from algoscope.experiments.learners import NoLearnerError, train
 from algoscope.experiments.measured import forget_others, names_in, once
+from algoscope.experiments.models import FILES, keep_models
 from algoscope.experiments.panels import paper_names
 from algoscope.experiments.places import read_at_labels
 from algoscope.experiments.record import Record
@@ -83,6 +85,29 @@ def test_measurements_of_other_configurations_are_forgotten(tmp_path: Path):
     forget_others(tmp_path, ["b.json"])
     assert names_in(tmp_path) == ["b.json"]
     assert not (tmp_path / "a.json").exists()
+
+
+def test_small_models_are_kept_and_those_of_other_runs_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    store, directory = tmp_path / "store", tmp_path / "fig"
+    for run, size in {"small": 5, "large": 9, "diverged": 0}.items():
+        for name in FILES if size else ("config.json",):
+            (store / run / name).parent.mkdir(parents=True, exist_ok=True)
+            (store / run / name).write_bytes(b"x" * size)
+    monkeypatch.setattr(models, "MOST_BYTES", 5)
+    keep_models(store, ["small", "large", "diverged"], directory)
+    assert [path.name for path in (directory / "models").iterdir()] == ["small"]
+    kept = directory / "models" / "small"
+    assert {path.name for path in kept.iterdir()} == set(FILES)
+    assert (kept / "model.safetensors").read_bytes() == b"xxxxx"
+    (kept / "notes.txt").write_text("mine")
+    monkeypatch.setattr(models, "MOST_BYTES", 9)
+    keep_models(store, ["large"], directory)
+    assert {path.name for path in kept.iterdir()} == {"notes.txt"}
+    assert (directory / "models" / "large" / "config.json").exists()
+    keep_models(store, [], directory)
+    assert not (directory / "models" / "large").exists()
 
 
 # Budgets and costs

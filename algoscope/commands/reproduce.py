@@ -201,7 +201,8 @@ def _training(progress: Any) -> str:
 def _print_record(record: Any, directory: Path) -> None:
     from algoscope.console import duration
 
-    print(f"\n{record.figure}: {record.title} ({duration(record.seconds)})")
+    spent = duration(record.seconds)
+    print(f"\n{record.figure}: {record.title} ({spent} of computing)")
     for finding in record.findings:
         print(f"  {finding}")
     for claim in record.claims:

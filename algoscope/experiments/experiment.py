@@ -4,7 +4,8 @@
     judge     reads the saved measurements and says what they mean for the paper
     draw      draws the saved measurements
 
-`reproduce` does all three and writes the Record. Models are seen by `measure` only.
+`reproduce` does all three, keeps the small models and writes the Record. Models are
+seen by `measure` only.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from typing import Any, Generic, TypeVar
 from algoscope.comparison import provenance
 from algoscope.configuration import TrainingConfig
 from algoscope.experiments.costs import Cost, cost_of
+from algoscope.experiments.models import keep_models
 from algoscope.experiments.record import Claim, Record, Table
 from algoscope.validation import require_choice
 
@@ -103,6 +105,7 @@ class Experiment(Generic[Config]):
             claims=_at_budget(judgment.claims, budget),
             runs=spent.runs,
         )
+        keep_models(place.store, spent.runs, place.directory)
         record.save(place.directory)
         return record
 
