@@ -62,13 +62,15 @@ def test_everything_runs_once_at_the_smoke_budget(tmp_path: Path):
         assert record["findings"]
         assert {claim["verdict"] for claim in record["claims"]} == {"not testable"}
         assert set(record["runs"].values()) <= {"finished"}
+        kept = {path.name for path in (directory / "models").glob("*")}
+        assert kept == set(record["runs"])
         for name in record["figures"]:
             for ending in ("svg", "png"):
                 path = directory / f"{name}.{ending}"
                 assert path.stat().st_size < 300_000
                 pictures[path] = path.read_bytes()
     models = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")}
-    assert len([path for path in models if path.name == "model.safetensors"]) == 4
+    assert len(list((tmp_path / "runs").rglob("model.safetensors"))) == 4
 
     some = [record for record in records if record["figure"] in ("fig2", "fig4")]
     again, told = run("fig2", "fig4", *SMOKE, "--json", cwd=tmp_path)
