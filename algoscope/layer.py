@@ -249,6 +249,7 @@ class TransformerLayer(eqx.Module):
         scores = jnp.einsum("bmtk,bmsk->bmts", q, k)
         future = np.triu(np.full((time, time), -np.inf, scores.dtype), 1)[at]
         alpha = _softmax(scores + future[None, None], block.imaginary_timestep)
+        # Straight to btmv, XLA would multiply transposed matrices, which takes longer.
         b = jnp.einsum("bmts,bmsv->bmtv", alpha, v).transpose(0, 2, 1, 3)
         w_f = self.w_f.transpose(0, 2, 1).reshape(heads * value, hidden)
         a = b.reshape(-1, heads * value) @ w_f + self.b_f[None]

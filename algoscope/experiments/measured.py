@@ -17,6 +17,7 @@ from algoscope.checkpoints import read_json, write_json
 from algoscope.comparison import provenance
 from algoscope.learner import InContextLearner
 from algoscope.probing.chunks import digest_of_learner
+from algoscope.strict_json import json_text
 
 INDEX = "measured.json"
 
@@ -29,7 +30,7 @@ def once(
     Returns the seconds that it took, now or then.
     """
     index = _read(directory)
-    plain = json.loads(json.dumps(identity))
+    plain = json.loads(json_text(identity))  # as it is read back
     found = index.get(name)
     if found and found["identity"] == plain and (directory / name).exists():
         return found["seconds"]
