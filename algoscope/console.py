@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from rich.console import Console
@@ -49,70 +50,11 @@ def small(value: float | None) -> str:
     return "–" if value is None else f"{value:.2g}"
 
 
-@contextmanager
-def training_progress(label: str) -> Iterator[Callable[[Progress], None]]:
-    """Show a live bar in a terminal; print a line now and then elsewhere."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _plain_watcher(label)
-        return
-    measured = TextColumn("loss {task.fields[loss]}  SPD(OLS)/d {task.fields[spd]}")
-    with _bar(console, measured) as bar:
-        task = bar.add_task(label, total=None, loss="–", spd="–")
+@runtime_checkable
+class Counter(Protocol):
+    """Is told how much is done, of how much, and what was measured."""
 
-        def watch(progress: Progress) -> None:
-            bar.update(
-                task,
-                completed=progress.step,
-                total=progress.steps,
-                loss=f"{progress.loss:.4f}",
-                spd=small(progress.spd_ols),
-            )
-
-        yield watch
-
-
-def _bar(console: Console, *measured: TextColumn) -> ProgressBar:
-    """Return bars with their count, what was measured, and the times."""
-    return ProgressBar(
-        TextColumn("{task.description}", style="bold", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        *measured,
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-    )
-
-
-def _plain_watcher(label: str) -> Callable[[Progress], None]:
-    last = -float("inf")
-    begin: Progress | None = None
-
-    def watch(progress: Progress) -> None:
-        nonlocal last, begin
-        begin = begin or progress
-        now = time.monotonic()
-        if now - last < PLAIN_SECONDS and progress.step < progress.steps:
-            return
-        last = now
-        steps = progress.step - begin.step
-        left = ""
-        if steps:
-            pace = (progress.seconds - begin.seconds) / steps
-            left = f"  left {duration(pace * (progress.steps - progress.step))}"
-        print(
-            f"{label}  step {progress.step}/{progress.steps}  "
-            f"loss {progress.loss:.4f}  SPD(OLS)/d {small(progress.spd_ols)}{left}",
-            file=sys.stderr,
-            flush=True,
-        )
-
-    return watch
-
-
-Counter = Callable[[int, int], None]  # is told how much is done, and of how much
+    def __call__(self, done: int, total: int, measured: str = "") -> None: ...
 
 
 @contextmanager
@@ -122,33 +64,60 @@ def counting() -> Iterator[Callable[[str], Counter]]:
     if not console.is_terminal:
         yield _plain_counter
         return
-    with _bar(console) as bar:
+    with ProgressBar(
+        TextColumn("{task.description}", style="bold", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[measured]}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+    ) as bar:
 
         def start(label: str) -> Counter:
-            task = bar.add_task(label, total=None)
-            return lambda done, total: bar.update(task, completed=done, total=total)
+            task = bar.add_task(label, total=None, measured="")
+
+            def count(done: int, total: int, measured: str = "") -> None:
+                bar.update(task, completed=done, total=total, measured=measured)
+
+            return count
 
         yield start
 
 
 def _plain_counter(label: str) -> Counter:
-    begin = last = time.monotonic()
-    first: int | None = None  # what was done before the first report was there already
+    """Print a line at once, then now and then, and at the end."""
+    last = -float("inf")
+    begin: tuple[float, int] | None = None  # the pace counts from the first report
 
-    def count(done: int, total: int) -> None:
-        nonlocal last, first
+    def count(done: int, total: int, measured: str = "") -> None:
+        nonlocal last, begin
         now = time.monotonic()
-        first = done if first is None else first
+        begin = begin or (now, done)
         if now - last < PLAIN_SECONDS and done < total:
             return
         last = now
-        left = ""
-        if done > first:
-            pace = (now - begin) / (done - first)
-            left = f"  left {duration(pace * (total - done))}"
-        print(f"{label}  {done:,}/{total:,}{left}", file=sys.stderr, flush=True)
+        parts = [label, f"{done:,}/{total:,}", measured]
+        if done > begin[1]:
+            pace = (now - begin[0]) / (done - begin[1])
+            parts.append(f"left {duration(pace * (total - done))}")
+        print("  ".join(filter(None, parts)), file=sys.stderr, flush=True)
 
     return count
+
+
+@contextmanager
+def training_progress(label: str) -> Iterator[Callable[[Progress], None]]:
+    """Show how far a run is, its loss and its distance to least squares."""
+    with counting() as start:
+        count = start(label)
+
+        def watch(progress: Progress) -> None:
+            measured = f"loss {progress.loss:.4f}  SPD(OLS)/d {small(progress.spd_ols)}"
+            count(progress.step, progress.steps, measured)
+
+        yield watch
 
 
 def print_table(

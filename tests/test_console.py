@@ -87,21 +87,21 @@ def watch(clock, lines, monkeypatch):
 
 def test_the_first_report_is_printed_at_once_without_a_guess(watch, lines):
     watch(Progress(step=50, steps=200, loss=1.23456, seconds=5.0))
-    assert lines() == ["tiny  step 50/200  loss 1.2346  SPD(OLS)/d –"]
+    assert lines() == ["tiny  50/200  loss 1.2346  SPD(OLS)/d –"]
 
 
 def test_between_two_lines_pass_ten_seconds(watch, clock, lines):
     for step, now in [(10, 0.0), (20, 4.0), (30, 9.9), (40, 10.0), (50, 19.0)]:
         clock.now = 1000 + now
         watch(Progress(step, 1000, 1.0, seconds=now))
-    assert [line.split("  ")[1] for line in lines()] == ["step 10/1000", "step 40/1000"]
+    assert [line.split("  ")[1] for line in lines()] == ["10/1,000", "40/1,000"]
 
 
 def test_the_last_step_is_printed_whenever_it_comes(watch, lines):
     watch(Progress(199, 200, 1.0, seconds=1.0))
     watch(Progress(200, 200, 0.5, seconds=2.0, spd_ols=0.0123, spd_bayes=0.5))
     _, last = lines()
-    assert last == "tiny  step 200/200  loss 0.5000  SPD(OLS)/d 0.012  left 0 s"
+    assert last == "tiny  200/200  loss 0.5000  SPD(OLS)/d 0.012  left 0 s"
 
 
 def test_the_time_left_follows_the_pace_of_this_sitting(watch, clock, lines):
@@ -111,6 +111,17 @@ def test_the_time_left_follows_the_pace_of_this_sitting(watch, clock, lines):
     watch(Progress(110, 400, 1.0, seconds=3620.0))
     _, second = lines()
     assert second.endswith("  left 9.7 min")  # 290 steps
+
+
+def test_a_terminal_shows_a_bar_with_what_was_measured(capsys, monkeypatch):
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    with training_progress("a [b]run[/b]") as watch:
+        watch(Progress(50, 200, 1.23456, seconds=5.0, spd_ols=0.0123))
+    err = capsys.readouterr().err
+    assert "a [b]run[/b]" in err
+    assert "50/200" in err
+    assert "loss 1.2346  SPD(OLS)/d 0.012" in err
 
 
 # Tables.

@@ -17,6 +17,7 @@ from algoscope.checkpoints import DamagedFileError, write_json
 from algoscope.commands.sweep import Resume, Run, Status, Sweep, run_sweep
 from algoscope.commands.sweep_table import headline, rows
 from algoscope.configuration import TrainingConfig, preset
+from algoscope.machine import core_seconds
 from algoscope.sweeps import (
     GRIDS,
     EngineOptions,
@@ -164,18 +165,25 @@ def test_a_directory_tells_the_state_of_its_run(tmp_path):
     record_outcome(TINY, directory, "failed", "no memory")
     failed = replace(cut_off, state="failed", reason="no memory")
     assert read_run(TINY, tmp_path) == failed
-    assert (cut_off.work_left, failed.work_left) == (980 * TINY.flops_per_step, 0.0)
+    assert cut_off.work_left == pytest.approx(0.98 * core_seconds(TINY))
+    assert failed.work_left == 0.0
 
 
 def test_the_time_left_is_the_work_left_at_the_pace_so_far(tmp_path, monkeypatch):
-    configs = [TINY, replace(TINY, seed=1)]
-    watcher = Watcher(configs, tmp_path)
-    assert watcher.read().seconds_left is None
+    narrow, wide = replace(TINY, seed=1), replace(TINY, hidden_size=64)
+    watcher = Watcher([TINY, narrow, wide], tmp_path)
     (tmp_path / TINY.run_id).mkdir()
-    row = '{"step": 200, "loss": 1.0, "seconds": 1.0}\n'
-    (tmp_path / TINY.run_id / "metrics.jsonl").write_text(row)
-    progress = watcher.read()
-    assert progress.seconds_left == pytest.approx(9 * progress.seconds)
+
+    def seconds_left(now: float, step: int) -> float | None:
+        row = {"step": step, "loss": 1.0, "seconds": now}
+        (tmp_path / TINY.run_id / "metrics.jsonl").write_text(json.dumps(row))
+        monkeypatch.setattr("time.monotonic", lambda: now)
+        return watcher.read().seconds_left
+
+    assert seconds_left(40.0, 0) is None  # compiling
+    assert seconds_left(60.0, 200) is None
+    weight = core_seconds(wide) / core_seconds(TINY)
+    assert seconds_left(65.0, 300) == pytest.approx(5.0 * (7 + 10 + 10 * weight))
 
 
 @pytest.fixture(scope="module")
@@ -365,6 +373,6 @@ def test_the_table_says_what_varies_how_far_and_why():
         ],
         [other.run_id, "1", "running", "100/1000", "0.12", "–", "45 s", ""],
     ]
-    progress = SweepProgress((failed, running), 1.0, 90.0)
+    progress = SweepProgress((failed, running), 90.0)
     assert headline(progress) == "2 runs: 1 running, 1 failed; left 1.5 min"
     assert asdict(progress)["runs"][0]["reason"] == "MemoryError: none left"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from algoscope.configuration import TrainingConfig
+from algoscope.machine import core_seconds
 from algoscope.sweeps.locks import is_held
 from algoscope.sweeps.outcomes import read_outcome
 
@@ -37,9 +38,9 @@ class RunProgress:
 
     @property
     def work_left(self) -> float:
-        """Floating-point operations to the end."""
-        steps = 0 if self.ended else self.config.steps - self.step
-        return steps * self.config.flops_per_step
+        """About how long one core still trains, in seconds."""
+        share = 0.0 if self.ended else 1 - self.step / self.config.steps
+        return share * core_seconds(self.config)
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,7 @@ class SweepProgress:
     """Where all runs of a sweep are."""
 
     runs: tuple[RunProgress, ...]
-    seconds: float = 0.0  # since the watching began
-    seconds_left: float | None = None  # at the pace since then
+    seconds_left: float | None = None  # at the pace so far
 
     @property
     def counts(self) -> Counter[State]:

@@ -19,17 +19,24 @@ class Watcher:
     def __init__(self, configs: Sequence[TrainingConfig], store: Path):
         self.configs = configs
         self.store = store
-        self.start = time.monotonic()
         self.finished: dict[str, RunProgress] = {}
         self.work = sum(self.read_run(config).work_left for config in configs)
+        self.start: float | None = None  # when steps were first seen
 
     def read(self) -> SweepProgress:
-        """Return where the runs are now, and how long they will take at this pace."""
+        """Return where the runs are now, and how long they will take at this pace.
+
+        The pace counts from the first new steps: before them programs are compiled.
+        """
         runs = tuple(map(self.read_run, self.configs))
-        seconds = time.monotonic() - self.start
-        left = sum(run.work_left for run in runs)
-        done = self.work - left
-        return SweepProgress(runs, seconds, left * seconds / done if done > 0 else None)
+        now, left = time.monotonic(), sum(run.work_left for run in runs)
+        if left >= self.work:  # more when runs go on from before their last steps
+            return SweepProgress(runs)
+        if self.start is None:
+            self.start, self.work = now, left
+            return SweepProgress(runs)
+        pace = (now - self.start) / (self.work - left)
+        return SweepProgress(runs, pace * left)
 
     def read_run(self, config: TrainingConfig) -> RunProgress:
         """Return where one run is now."""
