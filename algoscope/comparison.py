@@ -1,9 +1,7 @@
 """Which textbook algorithm is a learner like? Metrics per number of examples (§4.1)."""
 
-import platform
 import warnings
-from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,8 @@ from algoscope.metrics import (
     summarize,
 )
 from algoscope.predictors import BlackBox, Predictor, PredictorFailedError
+from algoscope.progress import Progress, Steps
+from algoscope.provenance import provenance
 from algoscope.results import LABELS as LABELS
 from algoscope.results import Comparison as Comparison
 from algoscope.tasks import Task
@@ -33,14 +33,6 @@ from algoscope.validation import (
 )
 
 ALL_METRICS = ("spd", "mspd", "sim_e", "r2_gold", *COSTLY)
-
-Progress = Callable[[int, int], None]
-
-
-def provenance() -> dict[str, str]:
-    """Return the versions that decide a number."""
-    packages = ("algoscope", "jax", "jaxlib", "numpy")
-    return {"python": platform.python_version(), **{p: version(p) for p in packages}}
 
 
 def compare(
@@ -86,7 +78,7 @@ def compare(
     _refuse_shared_names(learner, references)
     kinds = kinds_for(tuple(metrics))
     predictors = [learner, *references]
-    steps = _Steps(progress, len(predictors) * (1 + len(kinds)))
+    steps = Steps(progress, len(predictors) * (1 + len(kinds)))
     x, y = held_out(
         task, num_datasets=num_datasets, num_examples=num_examples + 1, seed=seed
     )
@@ -96,7 +88,7 @@ def compare(
         predictions[predictor.name] = measure(
             "predictions", predictor, trial, exactly=predictor is not learner
         )
-        steps.finish_one()
+        steps.add()
 
     others = [(learner.name, reference.name) for reference in references]
     risks = [(name, LABELS) for name in predictions]
@@ -160,7 +152,7 @@ def _measure_costly(
     metrics: Sequence[str],
     predictors: Sequence[Predictor | BlackBox],
     trial: Trial,
-    steps: "_Steps",
+    steps: Steps,
 ) -> dict[str, dict[str, Any]]:
     """Return what the metrics need of each predictor, the learner being the first.
 
@@ -173,25 +165,13 @@ def _measure_costly(
             for predictor in predictors:
                 exactly = predictor is not predictors[0]
                 found[predictor.name] = measure(kind, predictor, trial, exactly=exactly)
-                steps.finish_one()
+                steps.add()
             measured[kind] = found
     except PredictorFailedError as error:
         costly = [name for name in metrics if name in COSTLY]
         left = ", ".join(name for name in costly if COSTLY[name] not in measured)
         warnings.warn(f"{error} Not measured: {left}.", stacklevel=3)
     return measured
-
-
-class _Steps:
-    """Tells how many of all steps are done."""
-
-    def __init__(self, progress: Progress | None, total: int):
-        self.progress, self.total, self.done = progress, total, 0
-
-    def finish_one(self) -> None:
-        self.done += 1
-        if self.progress is not None:
-            self.progress(self.done, self.total)
 
 
 def _refuse_shared_names(

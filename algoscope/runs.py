@@ -33,13 +33,14 @@ from algoscope.checkpoints import (
     write_atomically,
     write_json,
 )
-from algoscope.comparison import compare, provenance
+from algoscope.comparison import compare
 from algoscope.configuration import TrainingConfig
 from algoscope.evaluation import held_out, predict_all, predict_exactly
 from algoscope.learner import InContextLearner
 from algoscope.metrics import squared_prediction_difference
 from algoscope.predictors import bayes, figure_1_references, ols
 from algoscope.pretrained import CARD, CONFIG, EVALUATION, WEIGHTS
+from algoscope.provenance import provenance
 from algoscope.training import (
     TrainingDivergedError,
     TrainingState,

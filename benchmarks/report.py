@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from algoscope.checkpoints import write_json
-from algoscope.comparison import provenance
 from algoscope.machine import num_cores
+from algoscope.provenance import provenance
 
 RESULTS = Path(__file__).parent / "results"
 LOAD_AT_START = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0

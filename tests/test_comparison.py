@@ -20,12 +20,12 @@ from algoscope.comparison import (
     Curve,
     Estimate,
     compare,
-    provenance,
 )
 from algoscope.evaluation import held_out
 from algoscope.metrics import bootstrap_interval
 from algoscope.predictors import PredictorFailedError, gd, knn, ols, ridge
 from algoscope.pretrained import MODELS
+from algoscope.provenance import provenance
 from algoscope.tasks import LinearRegression
 
 DIM, EXAMPLES, DATASETS, SEED = 2, 4, 30, 1

@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parent.parent / "algoscope"
 
 # From the bottom up. A subpackage is one part: its files may import each other.
 LAYERS = [
-    {"strict_json", "validation"},
+    {"progress", "provenance", "strict_json", "validation"},
     {"configuration"},
     {"layer", "machine"},
     {"tasks", "transformer"},

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from algoscope.checkpoints import read_json, write_json
-from algoscope.comparison import provenance
 from algoscope.curves import Estimate, estimate_from_json, estimates_of
 from algoscope.evaluation import held_out, predict_all, predict_exactly
 from algoscope.experiments.measured import once
@@ -26,6 +25,7 @@ from algoscope.metrics import (
 )
 from algoscope.predictors import Predictor
 from algoscope.probing.chunks import digest_of_learner
+from algoscope.provenance import provenance
 from algoscope.results import LABELS
 from algoscope.tasks import LinearRegression
 

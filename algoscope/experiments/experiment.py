@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from algoscope.comparison import provenance
 from algoscope.configuration import TrainingConfig
 from algoscope.experiments.costs import Cost, cost_of
 from algoscope.experiments.models import keep_models
 from algoscope.experiments.record import Claim, Record, Table
+from algoscope.provenance import provenance
 from algoscope.validation import require_choice
 
 Config = TypeVar("Config")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from algoscope.comparison import provenance
 from algoscope.configuration import TrainingConfig, preset
 from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
 from algoscope.experiments.learners import model_or_run
@@ -27,6 +26,7 @@ from algoscope.experiments.readings import (
 from algoscope.probing import ProbingConfig, ProbingResult, budget, probe, untrained
 from algoscope.probing.chunks import digest_of_learner
 from algoscope.probing.figures import draw_attention, draw_controls, draw_layers
+from algoscope.provenance import provenance
 from algoscope.tasks import LinearRegression
 
 PROBED = "probing.json"

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from algoscope.checkpoints import read_json, write_json
-from algoscope.comparison import provenance
 from algoscope.learner import InContextLearner
 from algoscope.probing.chunks import digest_of_learner
+from algoscope.provenance import provenance
 from algoscope.strict_json import json_text
 
 INDEX = "measured.json"

@@ -15,7 +15,6 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from algoscope.comparison import provenance
 from algoscope.curves import regime_spans
 from algoscope.evaluation import predict_exactly
 from algoscope.identification.evidence import gather
@@ -25,6 +24,7 @@ from algoscope.identification.suites import SUITES, Probes, draw_probes
 from algoscope.learner import InContextLearner
 from algoscope.metrics import bootstrap_interval, squared_prediction_difference
 from algoscope.predictors import BlackBox, Predictor
+from algoscope.provenance import provenance
 from algoscope.tasks import Task
 from algoscope.validation import require_at_least, require_choice
 

@@ -24,10 +24,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from algoscope.comparison import Progress
 from algoscope.learner import InContextLearner
 from algoscope.patching.interchange import places
 from algoscope.probing.states import hidden_states, spread
+from algoscope.progress import Progress
 from algoscope.sequences import encode_context
 from algoscope.tasks import Dataset
 from algoscope.transformer import Transformer

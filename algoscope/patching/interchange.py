@@ -17,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from algoscope.comparison import Progress
 from algoscope.learner import InContextLearner
 from algoscope.metrics import implied_weights
+from algoscope.progress import Progress
 from algoscope.sequences import encode_context
 from algoscope.tasks import Dataset
 from algoscope.transformer import Transformer, run_compiled

@@ -5,7 +5,6 @@ from itertools import chain
 
 import numpy as np
 
-from algoscope.comparison import Progress, provenance
 from algoscope.curves import Estimate, estimates_of
 from algoscope.evaluation import (
     HELD_OUT,
@@ -23,6 +22,8 @@ from algoscope.patching.interchange import interchange
 from algoscope.patching.result import Map, PatchingResult
 from algoscope.predictors import ols
 from algoscope.probing.targets import Target, find_targets, target_values
+from algoscope.progress import Progress
+from algoscope.provenance import provenance
 from algoscope.tasks import Dataset, Task
 from algoscope.validation import InvalidValueError
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from algoscope.comparison import Progress, provenance
 from algoscope.learner import InContextLearner
 from algoscope.probing.budgets import ProbingConfig
 from algoscope.probing.chunks import Chunks, digest_of_arrays, digest_of_learner
@@ -29,6 +28,8 @@ from algoscope.probing.states import (
 )
 from algoscope.probing.targets import Target, find_targets
 from algoscope.probing.trials import Trial
+from algoscope.progress import Progress, Steps
+from algoscope.provenance import provenance
 from algoscope.tasks import Task
 from algoscope.validation import InvalidValueError
 
@@ -57,7 +58,7 @@ def probe(
     layers = {each.name: config.layers_of(each) for each in learners}
     calls = sum(-(-len(each) // config.layers_per_call) for each in layers.values())
     total = calls * config.repeats * len(chosen) * len(config.kinds) * config.steps
-    steps = _Steps(progress, total)
+    steps = Steps(progress, total)
     chunks = Chunks(directory)
     fitted: dict[tuple[str, str, str], list[Fitted]] = {}
     variances: dict[str, list[np.ndarray]] = {}
@@ -187,18 +188,6 @@ def _deciding(config: ProbingConfig) -> dict[str, Any]:
     """Return the choices that decide the numbers of a chunk."""
     others = ("kinds", "layers", "repeats", "seed", "layers_per_call")
     return {k: v for k, v in config.as_dict().items() if k not in others}
-
-
-class _Steps:
-    """Tells how many of all steps are done."""
-
-    def __init__(self, progress: Progress | None, total: int):
-        self.progress, self.total, self.done = progress, total, 0
-
-    def add(self, steps: int) -> None:
-        self.done += steps
-        if self.progress is not None:
-            self.progress(self.done, self.total)
 
 
 def _refuse_unfit(learners: list[InContextLearner], task: Task) -> None:
