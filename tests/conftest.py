@@ -14,8 +14,8 @@ from jaxtyping import PRNGKeyArray
 # Programs that tests interrupt inherit it, also where the suite runs in the background.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Programs that tests start find what others compiled: most start with the same work. The
-# first process names the place, its workers inherit it. Tests themselves compile anew.
+# Programs that tests start find what others compiled: they begin with the same work.
+# The first process names the place, its workers inherit it. Tests compile themselves.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     COMPILED = TemporaryDirectory(prefix="algoscope-compiled-")
     os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED.name

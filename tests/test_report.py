@@ -21,9 +21,13 @@ from markdown_it import MarkdownIt
 from refusals import refuses
 
 from algoscope.checkpoints import DamagedFileError, write_json
+from algoscope.cli import main
 from algoscope.commands.report import Report, run_report
 from algoscope.commands.train import Train
 from algoscope.configuration import PRESETS, TrainingConfig
+from algoscope.construction.algorithms import GD, SGD
+from algoscope.construction.building import Construction, save_construction
+from algoscope.construction.listing import listing
 from algoscope.curves import Estimate
 from algoscope.experiments.record import RESULT, Claim, Record, Table
 from algoscope.figures import draw_comparison
@@ -32,6 +36,7 @@ from algoscope.patching.result import Map, PatchingResult
 from algoscope.pretrained import MODELS
 from algoscope.probing.result import Measurement, ProbingResult
 from algoscope.report import markdown, write_report
+from algoscope.report.constructions import build_command
 from algoscope.report.markup import element, visible
 from algoscope.report.sources import MOST_RUNS
 from algoscope.report.svg import ELEMENTS, HREFS, NAMESPACE, inline_svg
@@ -481,6 +486,35 @@ def test_the_command_of_a_run_trains_that_run(name, changes):
     assert (command.config, command.name) == (config, "a 'b")
 
 
+CONSTRUCTIONS = [
+    Construction(SGD(0.05, 0.1), dim=2, num_examples=2),
+    Construction(GD(0.02, steps=2), 1, 2, "float64", "silu", 1e-9),
+    Construction(SGD(), 1, 2, pre_norm=True),
+]
+
+
+@pytest.mark.parametrize("construction", CONSTRUCTIONS, ids=lambda each: each.name)
+def test_a_construction_is_shown_with_the_command_that_writes_it(
+    construction, tmp_path, monkeypatch
+):
+    directory = tmp_path / "mine"
+    save_construction(construction, construction.compile(), directory)
+    out = tmp_path / "page.md"
+    assert write_report([tmp_path], out).sections == 1
+    text = out.read_text()
+    assert f"Written by hand: {construction.name}" in text.replace("\\_", "_")
+    assert text.count("| attention |") + text.count("| MLP |") == len(
+        listing(construction.arrange())
+    )
+    command = build_command(construction, "mine")
+    assert command in text
+    saved = (directory / "config.json").read_text()
+    shutil.rmtree(directory)
+    monkeypatch.chdir(tmp_path)
+    main(shlex.split(command)[1:])
+    assert (directory / "config.json").read_text() == saved
+
+
 def test_a_page_of_markdown_has_a_row_per_claim_and_links_to_pictures(tmp_path):
     save_record(tmp_path / "results" / "a b", title="A | B")
     out = tmp_path / "docs" / "results.md"
@@ -535,8 +569,8 @@ def test_bad_paths_are_refused(tmp_path):
     empty.mkdir()
     text.write_text("hello")
     write_json(tmp_path / "other.json", {"format": "other"})
-    rule = "be or hold experiments, runs, comparisons, identifications, probing or "
-    rule += "patching"
+    rule = "be or hold experiments, runs, constructions, comparisons, "
+    rule += "identifications, probing or patching"
     for paths, message in (
         ([], "`paths` must name results or runs, got none."),
         (

@@ -16,8 +16,8 @@ class Report:
     paths: Annotated[
         tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="PATH")
     ]
-    """Experiments, training runs, comparisons, identifications, probing results, or
-    directories that hold them."""
+    """Experiments, training runs, transformers written by hand, comparisons,
+    identifications, probing and patching results, or directories that hold them."""
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
     """The page to write: report.html or report.md."""
     title: str = "Results"

@@ -125,16 +125,21 @@ def save_construction(
     learner.save_pretrained(directory, card=card, about=about)
 
 
-def load_construction(directory: str | Path) -> tuple[InContextLearner, Construction]:
-    """Return a saved construction: its learner, and what it is."""
-    place = locate(directory)
-    saved = read_json(place / CONFIG).get("construction")
+def read_construction(directory: Path) -> Construction:
+    """Return what a saved construction is, without its weights."""
+    saved = read_json(directory / CONFIG).get("construction")
     if saved is None:
         rule = "be a directory that `algoscope build` wrote"
         raise InvalidValueError("directory", rule, f"'{directory}'")
     try:
-        construction = Construction.from_dict(saved)
+        return Construction.from_dict(saved)
     except (KeyError, TypeError, ValueError) as error:
         rule = "say which algorithm it holds"
-        raise DamagedFileError(str(place / CONFIG), rule, repr(error)) from error
+        raise DamagedFileError(str(directory / CONFIG), rule, repr(error)) from error
+
+
+def load_construction(directory: str | Path) -> tuple[InContextLearner, Construction]:
+    """Return a saved construction: its learner, and what it is."""
+    place = locate(directory)
+    construction = read_construction(place)
     return InContextLearner.from_pretrained(place), construction

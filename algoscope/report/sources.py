@@ -21,7 +21,14 @@ from algoscope.validation import InvalidValueError
 MOST_RUNS = 12  # of one directory that get a section each, and not only a row
 
 Kind = Literal[
-    "experiment", "run", "runs", "comparison", "identification", "probing", "patching"
+    "experiment",
+    "run",
+    "runs",
+    "construction",
+    "comparison",
+    "identification",
+    "probing",
+    "patching",
 ]
 
 # What a file says about itself, and the name it has if its directory is the result.
@@ -36,6 +43,7 @@ KINDS: dict[str, Kind] = {
 NAMES: dict[Kind, str] = {
     "experiment": RESULT,
     "run": CONFIG,
+    "construction": CONFIG,
     "probing": PROBING_SUMMARY,
     "patching": PATCHING_SUMMARY,
 }
@@ -70,8 +78,8 @@ def _named(path: Path) -> Iterator[Source]:
     below = list(_below(path, set())) if path.is_dir() else []
     if not below:
         rule = (
-            "be or hold experiments, runs, comparisons, identifications, probing or "
-            "patching"
+            "be or hold experiments, runs, constructions, comparisons, "
+            "identifications, probing or patching"
         )
         raise InvalidValueError(str(path), rule, "none of them")
     yield from below
@@ -133,6 +141,6 @@ def _kind(path: Path) -> Kind | None:
         raise DamagedFileError(str(path), rule, type(error).__name__) from error
     said = values.get("format") if isinstance(values, dict) else None
     kind = KINDS.get(said) if isinstance(said, str) else None
-    if kind == "run" and "training" not in values:  # a transformer written by hand
-        return None
+    if kind == "run" and "training" not in values:  # no run, but a transformer
+        return "construction" if "construction" in values else None
     return kind

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from algoscope.checkpoints import DamagedFileError, write_atomically
+from algoscope.report.constructions import construction_section
 from algoscope.report.experiments import experiment_section
 from algoscope.report.markdown import markdown_page
 from algoscope.report.measurements import (
@@ -25,6 +26,7 @@ ENDINGS = (".html", ".md")
 MAKERS: dict[Kind, Callable[[Path], Section]] = {
     "experiment": experiment_section,
     "run": run_section,
+    "construction": construction_section,
     "comparison": comparison_section,
     "identification": identification_section,
     "probing": probing_section,
