@@ -1,8 +1,6 @@
 """Tests run in double precision, and a random test draws the same numbers each time."""
 
-import os
 import signal
-from tempfile import TemporaryDirectory
 from zlib import crc32
 
 import jax
@@ -13,14 +11,6 @@ from jaxtyping import PRNGKeyArray
 
 # Programs that tests interrupt inherit it, also where the suite runs in the background.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-
-# Programs that tests start find what others compiled: they begin with the same work.
-# The first process names the place, its workers inherit it. Tests compile themselves.
-if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-    COMPILED = TemporaryDirectory(prefix="algoscope-compiled-")
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED.name
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
-jax.config.update("jax_enable_compilation_cache", False)
 
 jax.config.update("jax_num_cpu_devices", 4)  # for data-parallel training
 jax.config.update("jax_enable_x64", True)
