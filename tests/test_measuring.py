@@ -1,15 +1,22 @@
 """`algoscope compare` and `algoscope identify`, from the command line to the result."""
 
 import json
+import shutil
 import sys
 import warnings
 from pathlib import Path
 
 import pytest
+import tyro
 
 from algoscope.cli import main
+from algoscope.commands.identify import Identify
+from algoscope.commands.measuring import find_target, regression_for
+from algoscope.commands.probe import Probe
 from algoscope.comparison import Comparison
 from algoscope.identification import Identification
+from algoscope.pretrained import MODELS
+from algoscope.tasks import FixedWeights, LinearRegression
 
 SMALL = ["--dim", "2", "--num-examples", "5"]
 
@@ -24,6 +31,38 @@ def test_identify_answers_in_words_and_in_a_file(capsys, tmp_path):
     found = Identification.load(path)
     assert found.verdict == "ridge"
     assert found.target == "sklearn:Ridge(alpha=0.3, fit_intercept=False)"
+
+
+def task_of(target: str, *options: str) -> object:
+    words = [target, *options]
+    command = tyro.cli(Identify, args=words, config=(tyro.conf.FlagCreatePairsOff,))
+    return find_target(command)[1]
+
+
+@pytest.fixture
+def noisy(tmp_path):
+    """A model that says it was trained with noise."""
+    shutil.copytree(MODELS / "linear-d1", tmp_path / "noisy")
+    config = tmp_path / "noisy" / "config.json"
+    saved = json.loads(config.read_text())
+    saved["training"] |= {"noise_variance": 0.25, "prior_variance": 2.0}
+    config.write_text(json.dumps(saved))
+    return str(tmp_path / "noisy")
+
+
+def test_a_model_is_asked_on_the_task_it_was_trained_on(noisy):
+    assert task_of(noisy) == LinearRegression(1, 2.0, 0.25)
+    assert task_of(noisy, "--noise-variance", "0") == LinearRegression(1, 2.0, 0.0)
+    assert task_of("linear-d1") == LinearRegression(1, 1.0, 0.0)
+    assert task_of("control-d4") == FixedWeights(4)
+    assert task_of("control-d4", "--prior-variance", "1") == LinearRegression(4)
+    assert task_of("ols", "--dim", "3") == LinearRegression(3)
+
+
+def test_the_control_is_probed_where_weights_vary(noisy):
+    command = tyro.cli(Probe, args=["control-d4"])
+    assert regression_for("control-d4", 4, command) == LinearRegression(4)
+    assert regression_for(noisy, 1, command) == LinearRegression(1, 2.0, 0.25)
 
 
 def test_identify_prints_json_for_programs(capsys):

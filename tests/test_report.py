@@ -5,7 +5,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,11 @@ from refusals import refuses
 
 from algoscope.checkpoints import DamagedFileError, write_json
 from algoscope.cli import main
+from algoscope.commands.build import Build
 from algoscope.commands.report import Report, run_report
 from algoscope.commands.train import Train
 from algoscope.configuration import PRESETS, TrainingConfig
-from algoscope.construction.algorithms import GD, SGD
+from algoscope.construction.algorithms import ALGORITHMS, GD, SGD
 from algoscope.construction.building import Construction, save_construction
 from algoscope.construction.listing import listing
 from algoscope.curves import Estimate
@@ -513,6 +514,14 @@ def test_a_construction_is_shown_with_the_command_that_writes_it(
     monkeypatch.chdir(tmp_path)
     main(shlex.split(command)[1:])
     assert (directory / "config.json").read_text() == saved
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_the_command_of_a_construction_holds_all_its_parameters(name):
+    algorithm = ALGORITHMS[name]()
+    words = shlex.split(build_command(Construction(algorithm), "mine"))
+    command = tyro.cli(Build, args=words[2:], config=(tyro.conf.FlagCreatePairsOff,))
+    assert (command.algorithm, command.parameters) == (name, asdict(algorithm))
 
 
 def test_a_page_of_markdown_has_a_row_per_claim_and_links_to_pictures(tmp_path):

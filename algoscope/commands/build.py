@@ -20,6 +20,8 @@ ALGORITHM_PARAMETERS = (
     "low",
     "high",
     "bandwidth",
+    "scale",
+    "floor",
 )
 
 
@@ -51,6 +53,10 @@ class Build:
     """The largest of them."""
     bandwidth: float | None = None
     """h, the width of a kernel."""
+    scale: float | None = None
+    """S of gd_attention: residuals are divided by it where softmax reads them."""
+    floor: float | None = None
+    """What conjugate_gradients adds to divisors, so that none is zero."""
     dtype: Literal["float64", "float32"] = "float64"
     """The precision of the weights."""
     activation: Literal["gelu", "gelu_tanh", "silu"] = "gelu"
@@ -67,7 +73,7 @@ class Build:
     """Print the result as JSON."""
 
     @property
-    def parameters(self) -> dict[str, float]:
+    def parameters(self) -> dict[str, float | int]:
         """The parameters of the algorithm that were given."""
         return given(self, ALGORITHM_PARAMETERS)
 

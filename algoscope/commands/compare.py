@@ -32,10 +32,10 @@ class Compare:
     """The most examples before a query. By default the model's, otherwise 20."""
     num_datasets: int | None = None
     """Held-out datasets. By default 10,000, and 200 for what is not run by JAX."""
-    noise_variance: float = 0.0
-    """σ² of the test data."""
-    prior_variance: float = 1.0
-    """τ² of the test data."""
+    noise_variance: float | None = None
+    """σ² of the test data. By default as a model was trained, otherwise 0."""
+    prior_variance: float | None = None
+    """τ² of the test data. By default as a model was trained, otherwise 1."""
     seed: int = 0
     """Seed of the test data."""
     timeout: float = 60.0

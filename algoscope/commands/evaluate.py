@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tyro
 
-from algoscope.commands.measuring import allow_precision, report_comparison
+from algoscope.commands.measuring import allow_precision, report_comparison, task_for
 from algoscope.validation import require_at_least
 
 
@@ -39,28 +39,16 @@ def run_evaluate(command: Evaluate) -> None:
     require_at_least("seed", command.seed, 0)
     if command.num_examples is not None:
         require_at_least("num_examples", command.num_examples, 1)
-    from algoscope.checkpoints import read_json
     from algoscope.comparison import compare
     from algoscope.learner import InContextLearner
     from algoscope.predictors import figure_1_references
-    from algoscope.pretrained import CONFIG, locate
-    from algoscope.tasks import LinearRegression
 
     learner = InContextLearner.from_pretrained(command.model)
     allow_precision(learner)
-    trained = read_json(locate(command.model) / CONFIG).get("training", {})
-
-    def choice(name: str, default: float) -> float:
-        given = getattr(command, name)
-        return trained.get(name, default) if given is None else given
-
-    task = LinearRegression(
-        learner.dim, choice("prior_variance", 1.0), choice("noise_variance", 0.0)
-    )
     comparison = compare(
         learner,
         figure_1_references(),
-        task,
+        task_for(command.model, learner.dim, command),
         num_examples=command.num_examples or learner.max_examples,
         num_datasets=command.num_datasets,
         seed=command.seed,

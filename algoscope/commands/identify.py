@@ -26,10 +26,10 @@ class Identify:
     """Datasets to ask about. By default 192, and 96 for what is not run by JAX."""
     domain: Literal["task", "everywhere"] | None = None
     """Where the answer must hold. By default a model's task, everywhere for others."""
-    noise_variance: float = 0.0
-    """σ² of the task."""
-    prior_variance: float = 1.0
-    """τ² of the task."""
+    noise_variance: float | None = None
+    """σ² of the task. By default as a model was trained, otherwise 0."""
+    prior_variance: float | None = None
+    """τ² of the task. By default as a model was trained, otherwise 1."""
     seed: int = 0
     """Seed of the test data."""
     timeout: float = 60.0

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from algoscope.commands.given import given
 from algoscope.commands.messages import complain
 from algoscope.strict_json import json_text
 from algoscope.validation import (
@@ -18,6 +19,7 @@ from algoscope.validation import (
 )
 
 DEFAULT_DIM, DEFAULT_EXAMPLES = 4, 20
+VARIANCES = ("prior_variance", "noise_variance")
 
 TARGET = (
     "A shipped model's name, a directory, a textbook algorithm such as ridge(0.1), "
@@ -55,6 +57,34 @@ def allow_precision(learner: Any) -> None:
         jax.config.update("jax_enable_x64", True)
 
 
+def regression_for(model: str, dim: int, command: Any) -> Any:
+    """Return linear regression with the variances given, or else as in training."""
+    from algoscope.tasks import LinearRegression
+
+    trained = _training_of(model)
+    own = {name: trained[name] for name in VARIANCES if name in trained}
+    return LinearRegression(dim, **own | given(command, VARIANCES))
+
+
+def task_for(model: str, dim: int, command: Any) -> Any:
+    """Return the task of a model, with other variances if they are given."""
+    from algoscope.tasks import FixedWeights
+
+    regression = regression_for(model, dim, command)
+    is_control = _training_of(model).get("task") == "control"
+    if is_control and command.prior_variance is None:
+        return FixedWeights(dim, regression.noise_variance)
+    return regression
+
+
+def _training_of(model: str) -> dict[str, Any]:
+    """Return how a saved model was trained, if it was."""
+    from algoscope.checkpoints import read_json
+    from algoscope.pretrained import CONFIG, locate
+
+    return read_json(locate(model) / CONFIG).get("training") or {}
+
+
 def find_target(command: Any, most_examples: int | None = None) -> tuple[Any, Any, int]:
     """Return the predictor, the task it is measured on, and the most examples."""
     require_positive("timeout", command.timeout)
@@ -76,9 +106,9 @@ def find_target(command: Any, most_examples: int | None = None) -> tuple[Any, An
             examples = min(examples, most_examples)
         if command.dim not in (None, dim):
             raise InvalidValueError("dim", f"be the model's {dim}", command.dim)
-    task = LinearRegression(
-        command.dim or dim, command.prior_variance, command.noise_variance
-    )
+        task = task_for(command.target.strip(), dim, command)
+    else:
+        task = LinearRegression(command.dim or dim, **given(command, VARIANCES))
     return predictor, task, command.num_examples or examples
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from algoscope.commands.given import given
-from algoscope.commands.measuring import Model, allow_precision
+from algoscope.commands.measuring import Model, allow_precision, regression_for
 from algoscope.strict_json import json_text
 
 
@@ -23,10 +23,10 @@ class Patch:
     """n, the examples before the query. By default 2d."""
     num_pairs: int | None = None
     """Pairs of datasets whose states are swapped."""
-    noise_variance: float = 0.0
-    """σ² of the data."""
-    prior_variance: float = 1.0
-    """τ² of the data."""
+    noise_variance: float | None = None
+    """σ² of the data. By default as in training."""
+    prior_variance: float | None = None
+    """τ² of the data. By default as in training."""
     seed: int | None = None
     """Seed of the data."""
     out: Path = Path("patching")
@@ -48,12 +48,11 @@ def run_patch(command: Patch) -> None:
     from algoscope.learner import InContextLearner
     from algoscope.patching import budget, patch
     from algoscope.patching.figures import draw_patching
-    from algoscope.tasks import LinearRegression
 
     config = replace(budget(command.budget), **command.changes)
     learner = InContextLearner.from_pretrained(command.model)
     allow_precision(learner)
-    task = LinearRegression(learner.dim, command.prior_variance, command.noise_variance)
+    task = regression_for(command.model, learner.dim, command)
     with counting() as start:
         result = patch(
             learner,

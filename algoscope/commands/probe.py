@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from algoscope.commands.devices import use_all_cores
 from algoscope.commands.given import given
-from algoscope.commands.measuring import Model, allow_precision
+from algoscope.commands.measuring import Model, allow_precision, regression_for
 from algoscope.commands.messages import note
 from algoscope.strict_json import json_text
 
@@ -46,10 +46,10 @@ class Probe:
     """Repeats with other datasets and other initial probes."""
     solver: Literal["adam", "least_squares"] | None = None
     """Train, or solve linear probes of single positions exactly."""
-    noise_variance: float = 0.0
-    """σ² of the data."""
-    prior_variance: float = 1.0
-    """τ² of the data."""
+    noise_variance: float | None = None
+    """σ² of the data. By default as in training."""
+    prior_variance: float | None = None
+    """τ² of the data. By default as in training."""
     seed: int | None = None
     """Seed of the data and of the probes."""
     format: Literal["png", "svg", "pdf"] = "png"
@@ -73,7 +73,6 @@ def run_probe(command: Probe) -> None:
     from algoscope.probing import budget, estimate_cost, probe, untrained
     from algoscope.probing.figures import draw_attention, draw_controls, draw_layers
     from algoscope.probing.targets import find_targets, target_sizes
-    from algoscope.tasks import LinearRegression
 
     config = replace(budget(command.budget), **command.changes)
     targets = find_targets(command.targets)
@@ -85,7 +84,7 @@ def run_probe(command: Probe) -> None:
         else InContextLearner.from_pretrained(name)
         for name in command.controls
     ]
-    task = LinearRegression(learner.dim, command.prior_variance, command.noise_variance)
+    task = regression_for(command.model, learner.dim, command)
     sizes = target_sizes(targets, task)
     for each in (learner, *controls):
         note(f"{each.name}: {estimate_cost(each, config, target_sizes=sizes)}.")
