@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         complain(error)
         sys.exit(2)
     except KeyboardInterrupt as interrupt:
-        complain(interrupt or "interrupted.")
+        complain(str(interrupt) or "interrupted.")
         sys.exit(130)
 
 

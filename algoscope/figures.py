@@ -3,23 +3,19 @@
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from algoscope.canvas import require_ending, save_figure
 from algoscope.comparison import LABELS, Comparison, Curve
 from algoscope.measurements import LINEAR_FIT
-from algoscope.validation import InvalidValueError, require_choice
+from algoscope.validation import InvalidValueError
 
 # Okabe and Ito's palette: distinguishable for color-blind readers.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STYLES = ("-", "-.", ":")
 
 LONGEST_NAME = 40  # characters; a command can be longer than a figure is wide
-
-# The same result gives the same file: no dates, no random identifiers.
-METADATA = {".png": None, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-SETTINGS: Any = {"svg.hashsalt": "algoscope"}
 
 
 def draw_comparison(comparison: Comparison, path: Path) -> None:
@@ -28,7 +24,7 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
     Where ILWD was not measured, the right side shows SPD/d on a logarithmic scale. The
     file's ending decides the format. Bands are 95 % bootstrap intervals.
     """
-    require_choice("path ending", path.suffix, METADATA)
+    require_ending(path)
     figure = Figure(figsize=(10, 4.2))
     left, right = figure.subplots(1, 2)
     own = [c for c in comparison.curves if c.first == comparison.learner]
@@ -52,6 +48,7 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
         f"d = {comparison.dim}, {sizes}",
         fontsize=11,
     )
+    figure.tight_layout()
     save_figure(figure, path)
 
 
@@ -60,7 +57,7 @@ def draw_linearity(comparison: Comparison, path: Path) -> None:
 
     A linear algorithm lies at 1 throughout. Bands are 95 % bootstrap intervals.
     """
-    require_choice("path ending", path.suffix, METADATA)
+    require_ending(path)
     if "r2" not in comparison.metrics:
         measured = ", ".join(["spd", *comparison.metrics])
         remedy = 'Measure it with `compare(..., metrics=("r2",))`.'
@@ -77,15 +74,8 @@ def draw_linearity(comparison: Comparison, path: Path) -> None:
         f"{comparison.settings['num_queries']:,} queries",
         fontsize=11,
     )
+    figure.tight_layout()
     save_figure(figure, path)
-
-
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure to a file, whose ending decides the format."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with matplotlib.rc_context(SETTINGS):
-        figure.tight_layout()
-        figure.savefig(path, dpi=150, metadata=METADATA[path.suffix])
 
 
 def _plain(name: str) -> str:

@@ -56,11 +56,14 @@ def locate(name: str | Path) -> Path:
 def save_transformer(
     directory: Path, transformer: Transformer, *, name: str, card: str, about: dict
 ) -> None:
-    """Write the weights, the model card and config.json with the facts `about` it."""
+    """Write the weights, config.json with the facts `about` it, and the model card.
+
+    The card comes last: where it is, all the rest is.
+    """
     save_arrays(directory / WEIGHTS, named_leaves(transformer), {"format": "algoscope"})
-    write_atomically(directory / CARD, card.encode())
     config = {"format": "algoscope", "name": name, "block": asdict(transformer.block)}
     write_json(directory / CONFIG, {**config, **about})
+    write_atomically(directory / CARD, card.encode())
 
 
 def load_transformer(directory: Path) -> tuple[Transformer, dict]:

@@ -283,9 +283,7 @@ def execute(
                 loss, elapsed = row["loss"], row["seconds"]
                 watch(Progress(step, config.steps, loss, elapsed, **measured))
                 if stop:
-                    raise InterruptedRunError(
-                        f"stopped at step {step}, saved; --resume goes on."
-                    )
+                    raise InterruptedRunError(f"stopped at step {step}, saved.")
         except TrainingDivergedError as error:
             save(error.state)
             raise

@@ -229,14 +229,28 @@ def distances(means: dict[str, float], width: float = 0.001, **about) -> Distanc
         Estimate("learner", name, mean, mean - width, mean + width, mean, 100)
         for name, mean in (means | {LABELS: 1.0}).items()
     ]
+    nearest = min(means, key=lambda name: means[name])
+    margins = [
+        Estimate(nearest, name, gap, gap - width, gap + width, gap, 100)
+        for name, mean in means.items()
+        if name != nearest and (gap := mean - means[nearest]) >= 0
+    ]
     return Distances(
         learner="learner",
         about=about,
         num_datasets=100,
         spans={region: [1, 7] for region in regions},
         means=dict.fromkeys(regions, estimates),
-        margins={},
+        margins=dict.fromkeys(regions, margins),
     )
+
+
+def test_margins_tell_apart_what_intervals_do_not():
+    close = distances({"OLS": 0.10, "Ridge(0.1)": 0.12}, 0.015)
+    assert not close.stands_out("all n")
+    assert close.is_surely_nearest("all n")
+    closer = distances({"OLS": 0.10, "Ridge(0.1)": 0.11}, 0.015)
+    assert not closer.is_surely_nearest("all n")
 
 
 def near(reference: str) -> dict[str, float]:
@@ -255,23 +269,27 @@ def phase_series(nearest: list[str], axis: str = "num_layers", dim: int = 8):
 
 
 @pytest.mark.parametrize(
-    ("nearest", "verdict"),
+    ("nearest", "by_width", "by_depth", "reason"),
     [
-        (["GD(0.01)", "Ridge(0.5)", "Ridge(0.1)", "OLS"], "reproduced"),
-        (["SGD(0.03)", "Ridge(0.1)", "OLS", "OLS"], "reproduced"),
-        (["GD(0.02)", "GD(0.01)", "Ridge(0.1)", "Ridge(0.1)"], "partly"),
-        (["OLS", "Ridge(0.1)", "GD(0.01)", "OLS"], "not reproduced"),
-        (["OLS", "OLS", "OLS", "OLS"], "not reproduced"),
-        (["KNN(3, uniform)", "Ridge(0.1)", "OLS", "OLS"], "not reproduced"),
-        (["GD(0.01)"], "not testable"),
+        (["GD(0.01)", "Ridge(0.5)", "Ridge(0.1)", "OLS"], "reproduced", None, ""),
+        (["GD(0.01)", "Ridge(0.1)", "OLS", "OLS"], "reproduced", "partly", "L = 4."),
+        (["SGD(0.03)", "Ridge(0.1)", "OLS", "OLS"], "reproduced", "partly", "1 and 4."),
+        (["GD(0.01)", "Ridge(0.1)", "Ridge(0.1)"], "partly", None, "L = 1, 2 and 4 we"),
+        (["GD(0.02)", "GD(0.01)", "Ridge(0.1)", "Ridge(0.1)"], "partly", None, "2 and"),
+        (["OLS", "Ridge(0.1)", "GD(0.01)", "OLS"], "not reproduced", None, "phases"),
+        (["OLS", "OLS", "OLS", "OLS"], "not reproduced", None, "phases are OLS"),
+        (["KNN(3, uniform)", "Ridge(0.1)", "OLS"], "not reproduced", None, "neighbors"),
+        (["GD(0.01)"], "not testable", None, "Only one size"),
     ],
 )
-def test_phases_are_judged_by_their_order(nearest: list[str], verdict: str):
-    for axis, claim in (
-        ("num_layers", phases.depth_claim),
-        ("hidden_size", phases.width_claim),
-    ):
-        assert claim(phase_series(nearest, axis)).verdict == verdict
+def test_phases_are_judged_by_their_order_and_with_depth_by_their_place(
+    nearest: list[str], by_width: str, by_depth: str | None, reason: str
+):
+    assert phases.width_claim(phase_series(nearest, "hidden_size")).verdict == by_width
+    claim = phases.depth_claim(phase_series(nearest, "num_layers"))
+    assert claim.verdict == (by_depth or by_width)
+    assert reason in claim.reason
+    assert bool(claim.reason) == (claim.verdict != "reproduced")
 
 
 @pytest.mark.parametrize(
@@ -380,6 +398,15 @@ def test_the_least_size_is_that_of_the_smallest_run_that_suffices():
     assert found["num_heads", 8] is None
 
 
+def test_a_dimension_whose_runs_all_diverged_is_not_forgotten():
+    runs = [scaled(2, 8, 64, heads, True) for heads in (1, 4)]
+    least = requirements.least_sizes(runs, (2, 8))
+    single, width, _ = requirements.claims(least, 100)
+    assert single.verdict == "partly"
+    assert "unknown for d = 8, as no run ended" in single.measured
+    assert width.verdict == "partly"
+
+
 @pytest.mark.parametrize(
     ("heads", "hidden", "verdicts"),
     [
@@ -387,6 +414,7 @@ def test_the_least_size_is_that_of_the_smallest_run_that_suffices():
         ([1, 2], [16, 16], ["partly", "partly"]),
         ([2, 2], [32, 16], ["not reproduced", "not reproduced"]),
         ([None, 1], [16, None], ["partly", "partly"]),
+        ([None, None], [None, None], ["not reproduced", "not testable"]),
     ],
 )
 def test_requirements_are_judged(heads: list, hidden: list, verdicts: list[str]):
@@ -533,7 +561,7 @@ def test_probing_that_shows_nothing_is_judged_so():
     assert readings.moment_before_weights(found).verdict == "not reproduced"
     assert readings.nonlinear_is_better(found).verdict == "not reproduced"
     assert readings.controls_are_worse(found, "c").verdict == "not reproduced"
-    flat = results([0.5] * 5, [0.5] * 5, 0.0, 0.0)
+    flat = results([0.5] * 5, [0.5, 0.5, 0.5, 0.3, 0.3], 0.0, 0.0)
     assert readings.deep_not_input(flat).verdict == "not reproduced"
 
 
@@ -609,6 +637,26 @@ def test_the_smoke_budget_tests_no_claim(tmp_path: Path):
         assert claim.measured
 
 
+def test_results_of_another_budget_are_not_replaced(tmp_path: Path):
+    smoke = figure_7.EXPERIMENT.reproduce("smoke", place_in(tmp_path))
+    directory = place_in(tmp_path).directory
+    message = (
+        "`out` must hold no results of another budget than cpu, got those of smoke in "
+        f"{directory}. Choose another --out."
+    )
+    with refuses(InvalidValueError, message):
+        figure_7.EXPERIMENT.reproduce("cpu", place_in(tmp_path))
+    assert Record.load(directory) == smoke
+
+
+def test_the_measurements_of_a_shared_experiment_are_not_replaced(tmp_path: Path):
+    record = figure_7.EXPERIMENT.reproduce("smoke", place_in(tmp_path))
+    replace(record, figure="fig4", budget="cpu").save(tmp_path / "out" / "fig4")
+    with pytest.raises(InvalidValueError, match="those of cpu in .*fig4"):
+        experiment("fig5").refuse_other_budgets("smoke", tmp_path / "out" / "fig5")
+    experiment("fig5").refuse_other_budgets("cpu", tmp_path / "out" / "fig5")
+
+
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[TrainingConfig]:
     """Replace training by random weights; the list holds what was trained."""
@@ -661,7 +709,7 @@ def test_figure_3_measures_every_run_of_its_grid(
     figure_3.measure(config, place)
     assert len(trained) == len(names_in(place.directory)) == 2
     judgment = figure_3.judge(config, place.directory)
-    assert len(judgment.claims) == 2
+    assert len(judgment.claims) == 1
     assert len(judgment.findings) == 4
     assert figure_3.draw(place.directory) == ("figure_3", "figure_3_wider")
 

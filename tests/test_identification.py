@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from boxes import Boxed, ridge_answers
 from refusals import refuses
 from sklearn.linear_model import BayesianRidge, HuberRegressor, Lasso, Ridge
 from sklearn.neighbors import KNeighborsRegressor
@@ -34,7 +35,9 @@ from algoscope.identification.fitting import (
 )
 from algoscope.identification.identify import _contested, _rank
 from algoscope.identification.suites import SUITES, draw_probes, draw_suite
+from algoscope.identification.typical import interval, typical
 from algoscope.predictors import (
+    PredictorFailedError,
     conjugate_gradients,
     gd,
     kaczmarz,
@@ -66,6 +69,29 @@ def ask(box, **options) -> Identification:
 @cache
 def known() -> Identification:
     return identify(ridge(0.3), TASK, num_examples=EXAMPLES, num_datasets=32)
+
+
+def test_a_box_that_dies_before_the_evidence_keeps_its_answer():
+    def dies_of_many(x, y, queries):
+        if len(queries) > 1:
+            raise PredictorFailedError("box", "ended", "Start it again.")
+        return ridge_answers(x, y, queries, 0.3)
+
+    with pytest.warns(UserWarning, match=r"^`box` ended\..* The evidence is left out"):
+        found = identify(
+            Boxed("box", dies_of_many), TASK, num_examples=EXAMPLES, num_datasets=32
+        )
+    assert (found.verdict, found.evidence) == ("ridge", {})
+
+
+def test_the_interval_is_that_of_the_trimmed_mean(rng):
+    samples = rng.exponential(size=40) ** 3
+    low, high = interval(samples, seed=3)
+    drawn = np.random.default_rng(3).integers(0, 40, (1000, 40))
+    naive = sorted(np.sort(samples[rows])[:32].mean() for rows in drawn)
+    assert (low, high) == pytest.approx((naive[24], naive[974]))
+    assert low < typical(samples) < high
+    assert interval(np.array([1.0, 2.0, np.inf, np.inf]), seed=0)[1] == np.inf
 
 
 # The right answer.

@@ -21,7 +21,7 @@ LAYERS = [
         "predictors",
         "sequences",
     },
-    {"curves", "evaluation", "operands", "optimizers", "pretrained"},
+    {"canvas", "curves", "evaluation", "operands", "optimizers", "pretrained"},
     {"learner", "measurements", "results", "training"},
     {"adapters", "comparison", "construction", "estimator"},
     {"cards", "figures", "identification", "verdict"},

@@ -33,6 +33,29 @@ def test_identify_answers_in_words_and_in_a_file(capsys, tmp_path):
     assert found.target == "sklearn:Ridge(alpha=0.3, fit_intercept=False)"
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["compare", "--figure", "a.jpg"], "`path ending` must be one of .png, .svg"),
+        (["compare", "--linearity-figure", "a.gif"], "`path ending` must be one of"),
+        (
+            ["compare", "--linearity-figure", "a.png", "--metrics", "spd", "ilwd"],
+            "`metrics` must hold r2 for a linearity figure, got spd ilwd.",
+        ),
+        (["evaluate", "--figure", "a.jpg"], "`path ending` must be one of .png, .svg"),
+    ],
+)
+def test_a_figure_is_refused_before_anything_is_measured(
+    options, message, capsys, monkeypatch
+):
+    monkeypatch.setattr("algoscope.comparison.compare", None)
+    command, *rest = options
+    with pytest.raises(SystemExit) as stop:
+        main([command, "linear-d1", *rest])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.startswith(f"algoscope: {message}")
+
+
 def task_of(target: str, *options: str) -> object:
     words = [target, *options]
     command = tyro.cli(Identify, args=words, config=(tyro.conf.FlagCreatePairsOff,))

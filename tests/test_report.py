@@ -96,7 +96,7 @@ def save_record(directory: Path, **changes: Any) -> Record:
             Claim("minimum norm", "§4.3: as OLS", "0.002 (n = 10)", "reproduced"),
             Claim("depth", "§4.4: phases", "two of three", "partly", "few depths"),
         ),
-        runs={"d52a5e4b2a1d": "finished", "c0ffee": "diverged at step 4"},
+        runs={"d52a5e4b2a1d": "finished", "c0ffee": "diverged: at step 4"},
     )
     record = replace(record, **changes)
     record.save(directory)

@@ -55,7 +55,7 @@ def test_everything_runs_once_at_the_smoke_budget(tmp_path: Path):
     assert [record["figure"] for record in records] == list(MODULES)
     pictures = {}
     for record in records:
-        directory = tmp_path / "results" / record["figure"]
+        directory = tmp_path / "results-smoke" / record["figure"]
         assert record == json.loads(json.dumps(record))
         assert Record.load(directory).findings == tuple(record["findings"])
         assert record["figures"]
@@ -82,7 +82,7 @@ def test_everything_runs_once_at_the_smoke_budget(tmp_path: Path):
     for path in pictures:
         if path.parent.name in ("fig2", "fig4"):
             path.unlink()
-    drawn, _ = run("fig2", "fig4", "--redraw", "--json", cwd=tmp_path)
+    drawn, _ = run("fig2", "fig4", *SMOKE, "--redraw", "--json", cwd=tmp_path)
     assert json.loads(drawn) == {r["figure"]: r["figures"] for r in some}
     assert {path: path.read_bytes() for path in pictures} == pictures
 
@@ -103,7 +103,7 @@ def test_an_interrupted_experiment_goes_on(tmp_path: Path):
     assert rest.splitlines()[-1] == (
         "algoscope: interrupted; the same command goes on where it stopped."
     )
-    assert not (tmp_path / "results" / "fig2" / RESULT).exists()
+    assert not (tmp_path / "results-smoke" / "fig2" / RESULT).exists()
     out, _ = run("fig2", *SMOKE, cwd=tmp_path)
     assert out.startswith("\nfig2: Is it the Bayes predictor when labels are noisy?")
     assert "[not testable] the diagonal of figure 2." in out

@@ -15,6 +15,7 @@ from algoscope.checkpoints import DamagedFileError, load_arrays
 from algoscope.configuration import TrainingConfig
 from algoscope.learner import InContextLearner
 from algoscope.runs import Run
+from algoscope.sweeps.locks import held
 
 OPTIONS = [
     *("--preset", "demo", "--dim", "1", "--num-layers", "1", "--hidden-size", "8"),
@@ -120,7 +121,7 @@ def uninterrupted(tmp_path_factory):
 def test_a_finished_run_holds_everything(uninterrupted):
     names = {path.name for path in uninterrupted.iterdir()}
     assert names == {
-        *("config.json", "metrics.jsonl", "state.safetensors"),
+        *("config.json", "metrics.jsonl", "state.safetensors", "lock"),
         *("model.safetensors", "README.md", "evaluation.json"),
     }
     rows = metrics(uninterrupted)
@@ -149,7 +150,7 @@ def test_a_run_killed_and_resumed_ends_bit_identically(moment, uninterrupted, tm
 def test_an_interrupt_saves_says_so_and_exits_130(uninterrupted, tmp_path):
     stopped = start(tmp_path / "run", INTERRUPT)
     assert stopped.returncode == 130, stopped.stderr
-    assert "stopped at step 30, saved; --resume goes on." in stopped.stderr
+    assert "stopped at step 30, saved. --resume goes on." in stopped.stderr
     assert "Traceback" not in stopped.stderr
     state, _ = load_arrays(tmp_path / "run" / "state.safetensors")
     assert int(state["step"]) == 30
@@ -183,6 +184,28 @@ def test_a_directory_in_use_is_refused(run):
     message = f"got run {run.config.run_id} in {run.directory}, which has num_layers=1."
     with pytest.raises(ValueError, match=re.escape(message)):
         Run.open(run.directory, other, resume=True)
+
+
+def test_a_run_that_another_process_trains_is_refused(tmp_path):
+    out = tmp_path / "run"
+    with held(out):
+        refused = start(out)
+    assert refused.returncode == 2
+    assert refused.stderr == (
+        f"algoscope: `out` must be a run that no other process trains now, got {out}.\n"
+    )
+
+
+def test_a_run_whose_config_was_not_written_is_not_finished(run, monkeypatch):
+    def fail(path, value):
+        raise OSError("no space")
+
+    (run.directory / "evaluation.json").touch()
+    monkeypatch.setattr("algoscope.pretrained.write_json", fail)
+    transformer = run.load_state()[0].transformer
+    with pytest.raises(OSError, match="no space"):
+        InContextLearner(transformer).save_pretrained(run.directory, card="# Card")
+    assert not run.finished
 
 
 def test_a_state_that_is_cut_off_or_of_another_run_is_refused(run, tmp_path):

@@ -68,7 +68,7 @@ class Pipe:
             ready = self._selector.select(0.05 if last else 0)
             for key, _ in ready:
                 self._serve(key.fileobj)
-            if not ready and (exited or time.monotonic() >= deadline):
+            if (exited and not ready) or time.monotonic() >= deadline:
                 break
         return bool(self._incoming)
 

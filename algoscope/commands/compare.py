@@ -10,9 +10,10 @@ from algoscope.commands.measuring import (
     Target,
     find_target,
     report_comparison,
+    require_drawable,
     stopping_cleanly,
 )
-from algoscope.validation import require_at_least
+from algoscope.validation import InvalidValueError, require_at_least
 
 BLACK_BOX_DATASETS = 200
 
@@ -54,6 +55,7 @@ def run_compare(command: Compare) -> None:
     """Compare the target with the references and print, save or draw the result."""
     if command.num_datasets is not None:
         require_at_least("num_datasets", command.num_datasets, 1)
+    require_drawable(command.figure, command.linearity_figure)
     from algoscope.comparison import ALL_METRICS, compare
     from algoscope.console import measuring
     from algoscope.figures import draw_linearity
@@ -61,6 +63,9 @@ def run_compare(command: Compare) -> None:
 
     references = tuple(map(parse_predictor, command.references))
     metrics = ALL_METRICS if command.metrics == ("all",) else command.metrics
+    if command.linearity_figure and "r2" not in metrics:
+        rule, given = "hold r2 for a linearity figure", " ".join(metrics)
+        raise InvalidValueError("metrics", rule, given)
     predictor, task, num_examples = find_target(command)
     is_black_box = isinstance(predictor, BlackBox)
     default = BLACK_BOX_DATASETS if is_black_box else 10_000

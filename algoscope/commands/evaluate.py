@@ -5,7 +5,12 @@ from pathlib import Path
 
 import tyro
 
-from algoscope.commands.measuring import allow_precision, report_comparison, task_for
+from algoscope.commands.measuring import (
+    allow_precision,
+    report_comparison,
+    require_drawable,
+    task_for,
+)
 from algoscope.validation import require_at_least
 
 
@@ -39,6 +44,7 @@ def run_evaluate(command: Evaluate) -> None:
     require_at_least("seed", command.seed, 0)
     if command.num_examples is not None:
         require_at_least("num_examples", command.num_examples, 1)
+    require_drawable(command.figure)
     from algoscope.comparison import compare
     from algoscope.learner import InContextLearner
     from algoscope.predictors import figure_1_references

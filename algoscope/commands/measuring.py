@@ -112,6 +112,15 @@ def find_target(command: Any, most_examples: int | None = None) -> tuple[Any, An
     return predictor, task, command.num_examples or examples
 
 
+def require_drawable(*paths: Any) -> None:
+    """Refuse figures that cannot be drawn, before anything is measured."""
+    from algoscope.canvas import require_ending
+
+    for path in paths:
+        if path is not None:
+            require_ending(path)
+
+
 def report_comparison(comparison: Any, command: Any) -> None:
     """Save, draw and print a comparison, as the options say."""
     from algoscope.console import print_comparison

@@ -31,8 +31,9 @@ class Reproduce:
     figures: Figures
     budget: Literal["smoke", "cpu", "paper"] = "cpu"
     """smoke: minutes, a check; cpu: hours on two cores; paper: a cluster."""
-    out: Path = Path("results")
-    """Where results go, one directory per figure."""
+    out: Path | None = None
+    """Where results go, one directory per figure. By default results, or results-smoke
+    and results-paper for the other budgets."""
     store: Path = Path("runs")
     """The runs: what is finished there is not trained again."""
     engine: str = "processes"
@@ -43,6 +44,12 @@ class Reproduce:
     """Only draw again, from the saved results."""
     json: bool = False
     """Print the records as JSON."""
+
+    @property
+    def results(self) -> Path:
+        """Where results go."""
+        default = "results" if self.budget == "cpu" else f"results-{self.budget}"
+        return Path(default) if self.out is None else self.out
 
 
 def chosen_figures(names: tuple[str, ...]) -> list[str]:
@@ -78,13 +85,15 @@ def run_reproduce(command: Reproduce) -> None:
 
     use_all_cores()
     experiments = [experiment(name) for name in names]
+    for each in experiments:
+        each.refuse_other_budgets(command.budget, command.results / each.name)
     _say_costs(experiments, command)
     records = []
     try:
         for each in experiments:
             records.append(_run(each, command))
             if not command.json:
-                _print_record(records[-1], command.out / each.name)
+                _print_record(records[-1], command.results / each.name)
     except NoLearnerError as error:
         complain(error)
         sys.exit(1)
@@ -100,7 +109,7 @@ def _run(each: Any, command: Reproduce) -> Any:
 
     with _telling(each.name) as (tell, watch):
         place = Place(
-            command.out / each.name,
+            command.results / each.name,
             command.store,
             command.engine,
             command.workers,
@@ -116,7 +125,7 @@ def _redraw(names: list[str], command: Reproduce) -> None:
 
     drawn = {}
     for name in names:
-        directory = command.out / name
+        directory = command.results / name
         if not (directory / RESULT).exists():
             remedy = f"`algoscope reproduce {name}` makes them."
             rule = f"hold the results of {name}"
@@ -128,7 +137,7 @@ def _redraw(names: list[str], command: Reproduce) -> None:
         return
     for name, figures in drawn.items():
         for figure in figures:
-            print(f"{command.out / name / figure}.svg and .png")
+            print(f"{command.results / name / figure}.svg and .png")
 
 
 def _say_costs(experiments: list[Any], command: Reproduce) -> None:

@@ -1,6 +1,7 @@
 """`algoscope train`: train a learner, or go on with one."""
 
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -123,13 +124,17 @@ def run_train(command: Train) -> None:
         )
 
     from algoscope.console import duration, small, training_progress
-    from algoscope.runs import Run, execute
+    from algoscope.runs import InterruptedRunError, Run, execute
+    from algoscope.sweeps.locks import held
     from algoscope.training import TrainingDivergedError, data_mesh
 
     mesh = data_mesh(None if command.coordinator else command.devices)
-    run = Run(out, config)
+    run, locked = Run(out, config), ExitStack()
     if jax.process_index() == 0:
         run = Run.open(out, config, resume=command.resume)
+        if not locked.enter_context(held(out)):
+            rule = "be a run that no other process trains now"
+            raise InvalidValueError("out", rule, str(out))
     note(
         f"Run {config.run_id} in {out}: {config.num_parameters:,} parameters, "
         f"{config.steps:,} steps of {config.flops_per_step / 1e9:.1f} GFLOP, about "
@@ -140,7 +145,7 @@ def run_train(command: Train) -> None:
         note("This run is finished.")
     name = command.name or command.preset
     try:
-        with training_progress(name) as watch:
+        with locked, training_progress(name) as watch:
             execute(
                 run,
                 name=name,
@@ -148,6 +153,8 @@ def run_train(command: Train) -> None:
                 watch=watch,
                 evaluation_datasets=command.evaluation_datasets,
             )
+    except InterruptedRunError as stopped:
+        raise InterruptedRunError(f"{stopped} --resume goes on.") from None
     except TrainingDivergedError as error:
         complain(error)
         sys.exit(1)

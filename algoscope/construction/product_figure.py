@@ -9,11 +9,11 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from algoscope.canvas import require_ending, save_figure
 from algoscope.checkpoints import DamagedFileError, read_json, write_json
 from algoscope.construction.activations import shift_without
 from algoscope.construction.piecewise import (
@@ -30,7 +30,7 @@ from algoscope.construction.products import (
     richardson,
     shifted,
 )
-from algoscope.validation import require_at_least, require_choice
+from algoscope.validation import require_at_least
 
 FORMAT = "algoscope squares"
 
@@ -38,10 +38,6 @@ FORMAT = "algoscope squares"
 COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7")
 STYLES: Any = ("-", "--", (0, (4, 1.5, 1, 1.5)), (0, (1, 1.2)))
 ERRORS = (1e-13, 1e-2)  # shown
-
-# The same result gives the same file: no dates, no random identifiers.
-METADATA = {".png": None, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-SETTINGS: Any = {"svg.hashsalt": "algoscope"}
 
 
 @dataclass(frozen=True)
@@ -130,7 +126,7 @@ def draw_squares(result: SquareApproximations, path: Path) -> None:
 
     The file's ending decides the format.
     """
-    require_choice("path ending", path.suffix, METADATA)
+    require_ending(path)
     panels = list(dict.fromkeys(curve.panel for curve in result.curves))
     figure = Figure(figsize=(3.7 * len(panels), 6.6), layout="constrained")
     axes = figure.subplots(2, len(panels), sharex=True, sharey="row", squeeze=False)
@@ -141,9 +137,7 @@ def draw_squares(result: SquareApproximations, path: Path) -> None:
         below.set_xlabel("x")
     axes[0, 0].set_ylabel("approximation of x²")
     axes[1, 0].set_ylabel("|error|")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with matplotlib.rc_context(SETTINGS):
-        figure.savefig(path, dpi=150, metadata=METADATA[path.suffix])
+    save_figure(figure, path)
 
 
 def _draw_panel(

@@ -1,8 +1,8 @@
 """SPD/d of many learners to the same references, over regions of n (figures 2, 3, 8).
 
 References are asked once for all learners, on the same datasets. Every mean over a
-region has a bootstrap interval over datasets. Which reference is nearest is decided
-dataset by dataset: `margins` are the means of SPD(other) − SPD(nearest).
+region has a bootstrap interval over datasets, and so have the differences SPD(other) −
+SPD(nearest) on the same datasets, `margins`, which tell more than two intervals do.
 """
 
 from collections.abc import Sequence
@@ -63,6 +63,11 @@ class Distances:
             if other.second not in (best.second, LABELS)
             and (among is None or other.second in among)
         )
+
+    def is_surely_nearest(self, region: str) -> bool:
+        """Return whether the nearest one's margins over all others are above zero."""
+        margins = [e for e in self.margins[region] if e.second != LABELS]
+        return all(margin.low > 0 for margin in margins)
 
     @classmethod
     def load(cls, path: Path) -> "Distances":

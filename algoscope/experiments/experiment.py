@@ -13,12 +13,13 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from algoscope.checkpoints import DamagedFileError
 from algoscope.configuration import TrainingConfig
 from algoscope.experiments.costs import Cost, cost_of
 from algoscope.experiments.models import keep_models
 from algoscope.experiments.record import Claim, Record, Table
 from algoscope.provenance import provenance
-from algoscope.validation import require_choice
+from algoscope.validation import InvalidValueError, require_choice
 
 Config = TypeVar("Config")
 
@@ -86,8 +87,23 @@ class Experiment(Generic[Config]):
         seconds = {self.shared or self.name: self.measuring(config)}
         return cost_of(self.trainings(config), seconds)
 
+    def refuse_other_budgets(self, budget: str, directory: Path) -> None:
+        """Refuse to replace the results of another budget."""
+        for name in {self.name, self.shared or self.name}:
+            place = directory.parent / name
+            try:
+                found = Record.load(place).budget
+            except (DamagedFileError, FileNotFoundError):
+                continue
+            if found != budget:
+                rule = f"hold no results of another budget than {budget}"
+                raise InvalidValueError(
+                    "out", rule, f"those of {found} in {place}", "Choose another --out."
+                )
+
     def reproduce(self, budget: str, place: Place) -> Record:
         """Measure what is not measured yet, judge, draw, and write the record."""
+        self.refuse_other_budgets(budget, place.directory)
         config = self.config(budget)
         spent = self.measure(config, place)
         judgment = self.judge(config, place.directory)

@@ -114,7 +114,7 @@ def judge(config: Figure3, directory: Path) -> Judgment:
     depth = [each for each in series if each.axis == "num_layers"]
     width = [each for each in series if each.axis == "hidden_size"]
     claims = [depth_claim(each) for each in depth]
-    claims += [width_claim(each) for each in width]
+    claims += [width_claim(each) for each in width if each.dim == 16]
     claims += [
         requirement_claim(each, least)
         for each in width

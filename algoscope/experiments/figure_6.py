@@ -65,18 +65,19 @@ def judge(config: Figure6, directory: Path) -> Judgment:
     """Say how R² grows, and from which n on the learner is linear."""
     found = Comparison.load(directory / FILE)
     curve, dim = _own(found), found.dim
-    inside = range(1, min(dim, found.num_examples) + 1)
+    under = range(1, min(dim, found.num_examples + 1))  # n < d
+    last = min(dim, found.num_examples)
     linear = [n for n in range(1, found.num_examples + 1) if curve.low[n] > LINEAR]
-    falls = [n for n in inside[1:] if curve.high[n] < curve.low[n - 1]]
-    bent = [n for n in inside if curve.high[n] < LINEAR]
-    grows = curve.high[1] < curve.low[inside[-1]] and bool(bent)
+    falls = [n for n in under[1:] if curve.high[n] < curve.low[n - 1]]
+    bent = [n for n in under if curve.high[n] < LINEAR]
+    grows = curve.high[1] < curve.low[last] and bool(bent)
 
     def at(n: int) -> str:
         return with_interval(curve.mean[n], curve.low[n], curve.high[n])
 
     sentence = (
         f"R² of the linear fit to {found.learner} is {at(1)} after one example, "
-        f"{at(inside[-1])} after {inside[-1]} and {at(found.num_examples)} after "
+        f"{at(last)} after {last} and {at(found.num_examples)} after "
         f"{found.num_examples} ({found.settings['num_costly_datasets']:,} datasets of "
         f"{found.settings['num_queries']} queries); it is surely above {LINEAR} at "
         f"{len(linear)} of {found.num_examples} n."
@@ -84,14 +85,12 @@ def judge(config: Figure6, directory: Path) -> Judgment:
     verdict: Verdict = "not reproduced"
     reason = f"R² at n = 1 is not surely below R² at n = d and below {LINEAR}."
     if grows:
-        gradual = 2 * len(bent) >= len(inside) - 1
+        gradual = 2 * len(bent) >= len(under)
         verdict = "reproduced" if gradual and not falls else "partly"
         reason = ""
         if verdict == "partly":
-            reason = (
-                f"R² is surely below {LINEAR} at n = {listed(bent)} only, and falls "
-                f"at n = {listed(falls)}."
-            )
+            reason = f"R² is surely below {LINEAR} at n = {listed(bent)} only"
+            reason += f", and falls at n = {listed(falls)}." if falls else "."
     claim = Claim(
         "gradual linearity",
         "The learner becomes gradually linear in the under-determined regime; its "

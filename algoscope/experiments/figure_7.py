@@ -1,6 +1,6 @@
 """Figure 7: products through GeLU, tanh and ReLU on [−0.1, 0.1] (paper app. G)."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from algoscope.experiments.measured import forget_others, once
 from algoscope.experiments.pictures import FORMATS
 from algoscope.experiments.record import Claim, Table, Verdict
 from algoscope.experiments.words import number
+from algoscope.provenance import provenance
 
 FILE = "squares.json"
 GOOD, FAIR = 0.05, 0.25  # largest error over largest square
@@ -34,7 +35,8 @@ def measure(config: Figure7, place: Place) -> Spent:
     def save() -> None:
         approximate_squares(config.num_points).save(place.directory / FILE)
 
-    seconds = once(place.directory, FILE, {"num_points": config.num_points}, save)
+    identity = {"config": asdict(config), "versions": provenance()}
+    seconds = once(place.directory, FILE, identity, save)
     forget_others(place.directory, [FILE])
     return Spent(seconds)
 

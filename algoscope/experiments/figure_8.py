@@ -68,8 +68,11 @@ def measure(config: Figure8, place: Place) -> Spent:
     searches = _candidates(config)
     pending = [list(config.grid.configs)] if config.grid else []
     pending += [[s[0] for s in searches]] if searches else []
+    done: set[TrainingConfig] = set()
     while pending:
-        runs = sorted(pending.pop(), key=lambda run: -run.steps * run.flops_per_step)
+        runs = [run for run in pending.pop() if run not in done]
+        runs.sort(key=lambda run: -run.steps * run.flops_per_step)
+        done.update(runs)
         trained, cost = train(place, runs)
         spent += cost
         for each in trained:
@@ -131,7 +134,8 @@ def _load(directory: Path) -> list[Distances]:
 
 def judge(config: Figure8, directory: Path) -> Judgment:
     """Say the least sizes for each d."""
-    least = least_sizes(_load(directory))
+    dims = [run.dim for run in trainings(config)]
+    least = least_sizes(_load(directory), dims)
     return Judgment(
         sentences(least, config.num_datasets),
         (requirement_table(_load(directory)),),

@@ -1,17 +1,18 @@
 """The models of an experiment, beside its results: those that are small enough.
 
-models/RUN/   config.json, model.safetensors and the card, as in the store
+models/RUN/   the files of the run but its training state, as in the store
 """
 
 from collections.abc import Iterable
 from pathlib import Path
 
 from algoscope.checkpoints import write_atomically
-from algoscope.pretrained import CARD, CONFIG, WEIGHTS
+from algoscope.pretrained import CARD, CONFIG, EVALUATION, WEIGHTS
+from algoscope.runs import METRICS
 
 DIRECTORY = "models"
 MOST_BYTES = 2 * 2**20  # of one model's weights
-FILES = (CONFIG, WEIGHTS, CARD)
+FILES = (CONFIG, WEIGHTS, CARD, EVALUATION, METRICS)
 
 
 def keep_models(store: Path, runs: Iterable[str], directory: Path) -> None:

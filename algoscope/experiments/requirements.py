@@ -1,6 +1,6 @@
 """The least sizes that prefer OLS to ridge: words and drawings (figure 8)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,11 +36,14 @@ def satisfies(run: Distances) -> bool:
     return run.nearest(REGION).second == "OLS"
 
 
-def least_sizes(runs: Sequence[Distances]) -> list[Least]:
-    """Return the least size of a run that suffices, others at their best."""
+def least_sizes(runs: Sequence[Distances], dims: Iterable[int] = ()) -> list[Least]:
+    """Return the least size of a run that suffices, others at their best.
+
+    `dims` are those that were asked for: all runs of one may have diverged.
+    """
     found = []
     for axis in AXES:
-        for dim in sorted({run.about["dim"] for run in runs}):
+        for dim in sorted({*dims, *(run.about["dim"] for run in runs)}):
             same = [run for run in runs if run.about["dim"] == dim]
             enough = [run.about[axis] for run in same if satisfies(run)]
             tried = tuple(sorted({run.about[axis] for run in same}))
@@ -59,6 +62,8 @@ def sentences(least: Sequence[Least], num_datasets: int) -> tuple[str, ...]:
 
 
 def _shown(each: Least) -> str:
+    if not each.tried:
+        return f"unknown for d = {each.dim}, as no run ended"
     size = f"more than {each.tried[-1]}" if each.size is None else str(each.size)
     return f"{size} for d = {each.dim}"
 
@@ -99,6 +104,8 @@ def _growth(least: Sequence[Least], axis: str, measured: str) -> Claim:
 def _steps(sizes: list[float]) -> tuple[Verdict, str]:
     if len(sizes) < 2:
         return "not testable", "Only one d was tried."
+    if set(sizes) == {float("inf")}:
+        return "not testable", "No size that was tried is enough for any d."
     if sizes != sorted(sizes):
         return "not reproduced", "It falls somewhere."
     if sizes[0] == sizes[-1]:
@@ -134,7 +141,7 @@ def draw_requirements(runs: Sequence[Distances], directory: Path) -> str:
     for axes, axis in zip(figure.subplots(1, 3), AXES, strict=True):
         own = [each for each in least if each.axis == axis]
         met = [each for each in own if each.size is not None]
-        unmet = [each for each in own if each.size is None]
+        unmet = [each for each in own if each.size is None and each.tried]
         dims = [each.dim for each in met]
         axes.plot(dims, [each.size for each in met], "o-", color=COLORS[0])
         axes.plot(

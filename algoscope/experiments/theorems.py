@@ -26,6 +26,7 @@ from algoscope.experiments.pictures import save_picture
 from algoscope.experiments.record import Claim, Table, Verdict
 from algoscope.experiments.words import listed, number
 from algoscope.figures import COLORS
+from algoscope.provenance import provenance
 from algoscope.transformer import Transformer
 
 FILE = "sizes.json"
@@ -118,7 +119,8 @@ def measure(config: Theorems, place: Place) -> Spent:
             sizes = [asdict(each) for each in _sizes(config)]
         write_json(place.directory / FILE, {"sizes": sizes})
 
-    seconds = once(place.directory, FILE, asdict(config), save)
+    identity = {"config": asdict(config), "versions": provenance()}
+    seconds = once(place.directory, FILE, identity, save)
     forget_others(place.directory, [FILE])
     return Spent(seconds)
 

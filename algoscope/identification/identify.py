@@ -9,11 +9,12 @@ Among hypotheses that fit equally well the one with the fewest parameters wins. 
 even the nearest is too far, the answer is `none`.
 """
 
+import warnings
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from algoscope.curves import regime_spans
 from algoscope.evaluation import predict_exactly
@@ -21,9 +22,10 @@ from algoscope.identification.evidence import gather
 from algoscope.identification.fitting import Hypothesis, Observations, fit, refine
 from algoscope.identification.result import Candidate, Identification, Regime
 from algoscope.identification.suites import SUITES, Probes, draw_probes
+from algoscope.identification.typical import best_fitted, interval, typical
 from algoscope.learner import InContextLearner
-from algoscope.metrics import bootstrap_interval, squared_prediction_difference
-from algoscope.predictors import BlackBox, Predictor
+from algoscope.metrics import squared_prediction_difference
+from algoscope.predictors import BlackBox, Predictor, PredictorFailedError
 from algoscope.provenance import provenance
 from algoscope.tasks import Task
 from algoscope.validation import require_at_least, require_choice
@@ -34,7 +36,6 @@ Domain = Literal["task", "everywhere"]
 # exact everywhere, up to a solver's tolerance.
 THRESHOLD: dict[Domain, float] = {"task": 0.05, "everywhere": 0.01}
 EXACT = 1e-10  # a distance that is rounding
-KEPT = 0.8  # of the datasets, those that a hypothesis fits best
 SLACK = 1.1  # distances in this ratio are the same
 CONTENDERS = 5  # hypotheses between which the second round decides
 POOL = 8  # datasets to choose from, for each one chosen
@@ -132,28 +133,10 @@ def identify(
         num_datasets=len(training.x) + len(observed.x),
         seed=seed,
         versions=provenance(),
-        evidence=gather(predictor, winner, task, spans, seed) if with_evidence else {},
+        evidence=_evidence(predictor, winner, task, spans, seed)
+        if with_evidence
+        else {},
     )
-
-
-def _best_fitted(
-    per_dataset: Float[np.ndarray, "*rest datasets"],
-) -> Int[np.ndarray, "*rest kept"]:
-    """Return the places of the datasets that fit best, the best first."""
-    num_kept = max(round(KEPT * per_dataset.shape[-1]), 1)
-    return np.argsort(per_dataset, axis=-1, kind="stable")[..., :num_kept]
-
-
-def typical(
-    per_dataset: Float[np.ndarray, "*rest datasets"],
-) -> Float[np.ndarray, " *rest"]:
-    """Return the mean over the datasets that fit best.
-
-    A solver that did not converge on a few of them, or ties that it breaks another
-    way, do not make another algorithm.
-    """
-    nearest = np.take_along_axis(per_dataset, _best_fitted(per_dataset), axis=-1)
-    return np.asarray(nearest.mean(axis=-1))
 
 
 def _distance(hypothesis: Hypothesis, observed: Observations) -> float:
@@ -166,7 +149,7 @@ def _refine_typical(hypothesis: Hypothesis, observed: Observations) -> Hypothesi
     if not hypothesis.family.parameters:
         return hypothesis
     distances = observed.distances(hypothesis.predict(observed.x, observed.y))
-    return refine(hypothesis, observed.take(_best_fitted(distances)))[1]
+    return refine(hypothesis, observed.take(best_fitted(distances)))[1]
 
 
 def _contested(nearest: list[Hypothesis], pool: Probes) -> Probes:
@@ -215,6 +198,21 @@ def _refit(
     }
 
 
+def _evidence(
+    predictor: Predictor | BlackBox,
+    winner: Hypothesis,
+    task: Task,
+    spans: list[tuple[str, int, int]],
+    seed: int,
+) -> dict[str, Any]:
+    """Return what else speaks for the answer; none of it if a black box fails now."""
+    try:
+        return gather(predictor, winner, task, spans, seed)
+    except PredictorFailedError as error:
+        warnings.warn(f"{error} The evidence is left out.", stacklevel=3)
+        return {}
+
+
 def _candidate(
     hypothesis: Hypothesis,
     predictions: Float[np.ndarray, "datasets examples"],
@@ -226,8 +224,8 @@ def _candidate(
     squares = observed.residuals(predictions) ** 2
     dim = observed.x.shape[2]
     spd_of_each = squared_prediction_difference(predictions, observed.predictions, dim)
-    kept = _best_fitted(per_dataset)
-    low, high = bootstrap_interval(per_dataset[kept, None], seed=seed)
+    kept = best_fitted(per_dataset)
+    low, high = interval(per_dataset, seed)
     by_regime, spd = {}, {}
     for name, start, stop in spans:
         part = slice(start, stop + 1)
@@ -243,8 +241,8 @@ def _candidate(
         name=hypothesis.name,
         parameters=hypothesis.parameters,
         distance=float(typical(per_dataset)),
-        low=float(low[0]),
-        high=float(high[0]),
+        low=low,
+        high=high,
         regimes=by_regime,
         median_spd=spd,
     )

@@ -7,10 +7,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from algoscope.figures import COLORS, METADATA, save_figure
+from algoscope.canvas import require_ending, save_figure
+from algoscope.figures import COLORS
 from algoscope.patching.edits import DIRECTIONS
 from algoscope.patching.result import PatchingResult
-from algoscope.validation import require_choice
 
 CROWDED = 24  # positions; with more, not every one is named
 LABELS = {
@@ -27,7 +27,7 @@ def draw_patching(result: PatchingResult, path: Path) -> None:
     Above: maps of layer × position. White was not edited: nothing is read there. Below,
     per layer: swapping the query's state against swapping all examples', and edits.
     """
-    require_choice("path ending", path.suffix, METADATA)
+    require_ending(path)
     figure = Figure(figsize=(13, 7))
     panels = figure.subplots(2, 3)
     titles = {
@@ -42,6 +42,7 @@ def draw_patching(result: PatchingResult, path: Path) -> None:
     _draw_ablations(result, panels[1][2])
     title = f"What {result.learner} uses  (d = {result.dim}, n = {result.num_examples})"
     figure.suptitle(title.replace("$", r"\$"), fontsize=11)
+    figure.tight_layout()
     save_figure(figure, path)
 
 

@@ -7,7 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from algoscope.figures import COLORS, METADATA, save_figure
+from algoscope.canvas import require_ending, save_figure
+from algoscope.figures import COLORS
 from algoscope.probing.result import Measure, Measurement, ProbingResult
 from algoscope.probing.targets import symbol
 from algoscope.validation import InvalidValueError, require_choice
@@ -96,7 +97,7 @@ def draw_attention(
 def _panels(
     result: ProbingResult, path: Path, measure: Measure
 ) -> tuple[Figure, list[Axes]]:
-    require_choice("path ending", path.suffix, METADATA)
+    require_ending(path)
     require_choice("measure", measure, LABELS)
     count = len(result.targets)
     figure = Figure(figsize=(1.5 + 4 * count, 3.8))
@@ -131,4 +132,5 @@ def _finish(
 
 def _save(figure: Figure, path: Path, title: str) -> None:
     figure.suptitle(title.replace("$", r"\$"), fontsize=11)
+    figure.tight_layout()
     save_figure(figure, path)

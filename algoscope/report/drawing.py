@@ -9,7 +9,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from algoscope.figures import COLORS, save_figure
+from algoscope.canvas import save_figure
+from algoscope.figures import COLORS
 from algoscope.report.markup import visible
 from algoscope.report.sections import Picture
 
@@ -46,6 +47,7 @@ def draw_training(metrics: Sequence[dict[str, Any]], path: Path) -> None:
     for axes in (left, right):
         axes.set_xlabel("step")
         axes.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
     save_figure(figure, path)
 
 

@@ -24,7 +24,7 @@ def experiment_section(directory: Path) -> Section:
     }
     details: dict[str, Any] = {"Configuration": record.config}
     if record.runs:
-        counts = Counter(status.partition(" ")[0] for status in record.runs.values())
+        counts = Counter(status.partition(":")[0] for status in record.runs.values())
         each = [f"{count} {status}" for status, count in sorted(counts.items())]
         facts["trained models"] = ", ".join(each)
         details["Trained models"] = record.runs
