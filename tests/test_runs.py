@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -192,7 +193,8 @@ def test_a_run_that_another_process_trains_is_refused(tmp_path):
         refused = start(out)
     assert refused.returncode == 2
     assert refused.stderr == (
-        f"algoscope: `out` must be a run that no other process trains now, got {out}.\n"
+        f"algoscope: `out` must be a run that no other process trains now, got {out}, "
+        f"which process {os.getpid()} on {platform.node()} trains.\n"
     )
 
 

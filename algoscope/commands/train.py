@@ -125,7 +125,7 @@ def run_train(command: Train) -> None:
 
     from algoscope.console import duration, small, training_progress
     from algoscope.runs import InterruptedRunError, Run, execute
-    from algoscope.sweeps.locks import held
+    from algoscope.sweeps.locks import held, owner
     from algoscope.training import TrainingDivergedError, data_mesh
 
     mesh = data_mesh(None if command.coordinator else command.devices)
@@ -134,7 +134,9 @@ def run_train(command: Train) -> None:
         run = Run.open(out, config, resume=command.resume)
         if not locked.enter_context(held(out)):
             rule = "be a run that no other process trains now"
-            raise InvalidValueError("out", rule, str(out))
+            host, process = owner(out) or ("another host", "one")
+            trainer = f"{out}, which process {process} on {host} trains"
+            raise InvalidValueError("out", rule, trainer)
     note(
         f"Run {config.run_id} in {out}: {config.num_parameters:,} parameters, "
         f"{config.steps:,} steps of {config.flops_per_step / 1e9:.1f} GFLOP, about "

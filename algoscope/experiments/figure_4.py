@@ -139,11 +139,15 @@ def draw_fifth(directory: Path) -> tuple[str, ...]:
 
 
 def measuring(config: Figure4) -> float:
-    """Return the seconds that probing takes: three learners of the model's size."""
+    """Return the seconds that probing takes: three learners of the same size."""
     from algoscope.learner import InContextLearner
     from algoscope.probing import estimate_cost
+    from algoscope.training import initial_state
 
-    like = InContextLearner.from_pretrained(config.model)
+    if config.training is None:
+        like = InContextLearner.from_pretrained(config.model)
+    else:
+        like = InContextLearner(initial_state(config.training).transformer)
     sizes = (like.dim,) * len(config.targets)
     return 3 * estimate_cost(like, config.probing, target_sizes=sizes).seconds
 
