@@ -39,6 +39,7 @@ from algoscope.learner import InContextLearner
 from algoscope.machine import core_seconds
 from algoscope.measurements import LINEAR_FIT
 from algoscope.predictors import ols, ridge
+from algoscope.probing.chunks import digest_of_learner
 from algoscope.probing.result import Measurement, ProbingResult
 from algoscope.results import LABELS, Comparison
 from algoscope.sweeps.outcomes import Outcome
@@ -675,6 +676,29 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[TrainingConfig]:
 
     monkeypatch.setattr(sweeps, "train_all", train_all)
     return asked
+
+
+def test_models_that_results_keep_are_not_trained_again(
+    tmp_path: Path, trained: list[TrainingConfig]
+):
+    place, other = place_in(tmp_path, "fig3"), replace(TINY, seed=1)
+    (first, _), _ = train(place, [TINY, other])
+    assert trained == [TINY, other]
+    for name in ("evaluation.json", "metrics.jsonl"):
+        (place.store / TINY.run_id / name).touch()
+    keep_models(place.store, [TINY.run_id, other.run_id], place.directory)
+
+    told = []
+    elsewhere = Place(
+        tmp_path / "fig8", tmp_path / "new", engine="inline", note=told.append
+    )
+    (again, _), _ = train(elsewhere, [TINY, other])
+    assert trained == [TINY, other, other]
+    assert told[0] == f"1 of 2 models are kept in {tmp_path}"
+    assert digest_of_learner(again.learner) == digest_of_learner(first.learner)
+    assert {path.name for path in (tmp_path / "new" / TINY.run_id).iterdir()} == set(
+        FILES
+    )
 
 
 def test_figure_8_searches_no_further_than_needed(

@@ -75,7 +75,7 @@ def test_everything_runs_once_at_the_smoke_budget(tmp_path: Path):
     some = [record for record in records if record["figure"] in ("fig2", "fig4")]
     again, told = run("fig2", "fig4", *SMOKE, "--json", cwd=tmp_path)
     assert json.loads(again) == some  # the seconds too: nothing was measured again
-    assert "1 of 1 runs are in runs already" in told
+    assert "1 of 1 runs are trained already" in told
     found = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")}
     assert found == models
 

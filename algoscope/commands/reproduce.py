@@ -12,6 +12,7 @@ import tyro
 
 from algoscope.commands.devices import use_all_cores
 from algoscope.commands.messages import complain, note
+from algoscope.configuration import TrainingConfig
 from algoscope.strict_json import json_text
 from algoscope.validation import InvalidValueError, require_at_least, require_choice
 
@@ -143,7 +144,6 @@ def _redraw(names: list[str], command: Reproduce) -> None:
 def _say_costs(experiments: list[Any], command: Reproduce) -> None:
     from algoscope.console import duration
     from algoscope.experiments.costs import CORES, total
-    from algoscope.sweeps.outcomes import read_outcome
 
     costs = {each.name: each.estimate(command.budget) for each in experiments}
     whole = total(list(costs.values()))
@@ -151,16 +151,26 @@ def _say_costs(experiments: list[Any], command: Reproduce) -> None:
         for name, cost in costs.items():
             runs = f", up to {len(cost.trainings):,} runs" if cost.trainings else ""
             note(f"{name}: at most {duration(cost.seconds)}{runs}")
-    outcomes = [
-        read_outcome(run, command.store / run.run_id) for run in whole.trainings
-    ]
-    there = sum(known is not None and known.status == "finished" for known in outcomes)
-    runs = f"; {there:,} of {len(outcomes):,} runs are in {command.store} already"
+    asked = len(whole.trainings)
+    trained = sum(_is_trained(run, command) for run in whole.trainings)
+    runs = f"; {trained:,} of {asked:,} runs are trained already" if asked else ""
     note(
         f"Expected cost with the budget {command.budget}: at most "
-        f"{duration(whole.seconds)} on {CORES} CPU cores{runs if outcomes else ''}. "
+        f"{duration(whole.seconds)} on {CORES} CPU cores{runs}. "
         "It can be interrupted: the same command goes on."
     )
+
+
+def _is_trained(run: TrainingConfig, command: Reproduce) -> bool:
+    """Return whether the store, or an experiment's results, hold the model of a run."""
+    from algoscope.experiments.models import find_model
+    from algoscope.sweeps.outcomes import read_outcome
+
+    directory = command.store / run.run_id
+    if directory.exists():
+        known = read_outcome(run, directory)
+        return known is not None and known.status == "finished"
+    return find_model(run.run_id, command.results) is not None
 
 
 @contextmanager

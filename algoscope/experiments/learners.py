@@ -1,5 +1,8 @@
 """The learners of an experiment: models that come with algoscope, or runs of the store.
 
+Runs whose models are kept beside the results of this or another experiment are taken
+from there.
+
 A run that diverged is no learner; it is told in the record and left out of figures.
 """
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass
 
 from algoscope.configuration import TrainingConfig
 from algoscope.experiments.experiment import Place, Spent
+from algoscope.experiments.models import restore_models
 from algoscope.learner import InContextLearner
 
 EVALUATION_DATASETS = 1000
@@ -34,12 +38,15 @@ class Trained:
 def train(
     place: Place, configs: Sequence[TrainingConfig]
 ) -> tuple[list[Trained], Spent]:
-    """Train what the store does not hold yet; return the runs that ended well."""
+    """Train what is not trained yet; return the runs that ended well."""
     from algoscope.sweeps import train_all
 
     distinct = list(dict.fromkeys(configs))
     if not distinct:
         return [], Spent()
+    results = place.directory.parent
+    if kept := restore_models(place.store, [c.run_id for c in distinct], results):
+        place.note(f"{kept} of {len(distinct)} models are kept in {results}")
     runs = "1 run" if len(distinct) == 1 else f"{len(distinct)} runs"
     place.note(f"training {runs} in {place.store}")
     outcomes = train_all(

@@ -1,6 +1,8 @@
 """The models of an experiment, beside its results: those that are small enough.
 
-models/RUN/   the files of the run but its training state, as in the store
+    models/RUN/   the files of the run but its training state, as in the store
+
+What is kept there is not trained again, also where the store is gone or never was.
 """
 
 from collections.abc import Iterable
@@ -12,26 +14,48 @@ from algoscope.runs import METRICS
 
 DIRECTORY = "models"
 MOST_BYTES = 2 * 2**20  # of one model's weights
-FILES = (CONFIG, WEIGHTS, CARD, EVALUATION, METRICS)
+FILES = (CONFIG, WEIGHTS, EVALUATION, METRICS, CARD)  # the card last: all is there
 
 
 def keep_models(store: Path, runs: Iterable[str], directory: Path) -> None:
     """Copy the small models of these runs to `directory`; remove those of others."""
     small = {run for run in runs if _is_small(store / run)}
     for run in small:
-        for name in FILES:
-            content = (store / run / name).read_bytes()
-            copy = directory / DIRECTORY / run / name
-            if not copy.exists() or copy.read_bytes() != content:
-                write_atomically(copy, content)
+        _copy(store / run, directory / DIRECTORY / run)
     for path in (directory / DIRECTORY).glob("*/"):
         if path.name not in small:
             _remove(path)
 
 
+def find_model(run: str, results: Path) -> Path | None:
+    """Return where the experiments of `results` keep the model of a run, if they do."""
+    found = sorted(results.glob(f"*/{DIRECTORY}/{run}"))
+    return next((path for path in found if _is_whole(path)), None)
+
+
+def restore_models(store: Path, runs: Iterable[str], results: Path) -> int:
+    """Copy kept models of runs that the store does not know; return how many."""
+    missing = [run for run in runs if not (store / run).exists()]
+    kept = [path for run in missing if (path := find_model(run, results))]
+    for path in kept:
+        _copy(path, store / path.name)
+    return len(kept)
+
+
+def _copy(source: Path, target: Path) -> None:
+    for name in FILES:
+        content = (source / name).read_bytes()
+        copy = target / name
+        if not copy.exists() or copy.read_bytes() != content:
+            write_atomically(copy, content)
+
+
+def _is_whole(run: Path) -> bool:
+    return all((run / name).exists() for name in FILES)
+
+
 def _is_small(run: Path) -> bool:
-    whole = all((run / name).exists() for name in FILES)
-    return whole and (run / WEIGHTS).stat().st_size <= MOST_BYTES
+    return _is_whole(run) and (run / WEIGHTS).stat().st_size <= MOST_BYTES
 
 
 def _remove(model: Path) -> None:
