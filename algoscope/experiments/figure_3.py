@@ -149,7 +149,7 @@ EXPERIMENT = Experiment(
         "cpu": Figure3(
             (
                 grid(D8, (1, 2, 4, 8), (16, 32, 64, 128)),
-                grid(D16, (1, 2, 4, 8), (16, 32, 64)),
+                grid(D16, (1, 2, 4), (16, 32, 64)),
             )
         ),
         "paper": Figure3(
