@@ -197,7 +197,8 @@ def draw_phases(
     for axes, each in zip(panels, series, strict=False):
         _draw_series(axes, each, wider)
     place = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5), "fontsize": 7}
-    panels[1].legend(**place)
+    for axes in panels[1::2]:  # the best rates of gradient descent differ between rows
+        axes.legend(**place)
     size = next(iter(series[0].runs.values())).num_datasets
     figure.suptitle(
         f"MSPD / d over n < d, {size:,} datasets; background: the nearest of the "
