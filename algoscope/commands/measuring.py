@@ -59,22 +59,25 @@ def allow_precision(learner: Any) -> None:
 
 def regression_for(model: str, dim: int, command: Any) -> Any:
     """Return linear regression with the variances given, or else as in training."""
-    from algoscope.tasks import LinearRegression
-
-    trained = _training_of(model)
-    own = {name: trained[name] for name in VARIANCES if name in trained}
-    return LinearRegression(dim, **own | given(command, VARIANCES))
+    return _regression(_training_of(model), dim, command)
 
 
 def task_for(model: str, dim: int, command: Any) -> Any:
     """Return the task of a model, with other variances if they are given."""
     from algoscope.tasks import FixedWeights
 
-    regression = regression_for(model, dim, command)
-    is_control = _training_of(model).get("task") == "control"
-    if is_control and command.prior_variance is None:
+    trained = _training_of(model)
+    regression = _regression(trained, dim, command)
+    if trained.get("task") == "control" and command.prior_variance is None:
         return FixedWeights(dim, regression.noise_variance)
     return regression
+
+
+def _regression(trained: dict[str, Any], dim: int, command: Any) -> Any:
+    from algoscope.tasks import LinearRegression
+
+    own = {name: trained[name] for name in VARIANCES if name in trained}
+    return LinearRegression(dim, **own | given(command, VARIANCES))
 
 
 def _training_of(model: str) -> dict[str, Any]:

@@ -103,12 +103,11 @@ def depth_claim(series: Series) -> Claim:
     verdict, reason = _follows(series)
     depths = series.phases()
     others = [depth for depth in depths if not _as_printed(series, depth)]
-    if verdict in ("reproduced", "partly"):
-        verdict = "partly" if others or verdict == "partly" else "reproduced"
-        if others:
-            reason = f"In this order, but not as in print at L = {listed(others)}."
-        elif verdict == "partly":
-            reason = f"Only L = {listed(list(depths))} were trained."
+    if verdict in ("reproduced", "partly") and others:
+        verdict = "partly"
+        reason = f"In this order, but not as in print at L = {listed(others)}."
+    elif verdict == "partly":
+        reason = f"Only L = {listed(list(depths))} were trained."
     return Claim(
         f"GD → ridge → OLS with depth, d = {series.dim}",
         "One layer is best approximated by a single step of gradient descent, two to "

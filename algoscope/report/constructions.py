@@ -7,6 +7,7 @@ from pathlib import Path
 from algoscope.construction.building import Construction, read_construction
 from algoscope.construction.listing import listing
 from algoscope.experiments.record import Table
+from algoscope.report.options import options
 from algoscope.report.sections import Section
 
 HEADER = ("layer", "part", "register", "rows", "operation")
@@ -49,7 +50,4 @@ def build_command(construction: Construction, out: str) -> str:
     for each in fields(construction)[3:]:
         if getattr(construction, each.name) != each.default:
             chosen[each.name] = getattr(construction, each.name)
-    for name, value in chosen.items():
-        words.append(f"--{name.replace('_', '-')}")
-        words += [] if value is True else [str(value)]
-    return shlex.join([*words, "--out", out])
+    return shlex.join([*words, *options(chosen), "--out", out])

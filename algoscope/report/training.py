@@ -15,6 +15,7 @@ from algoscope.experiments.record import Table
 from algoscope.figures import draw_comparison
 from algoscope.pretrained import CONFIG, EVALUATION
 from algoscope.report.drawing import draw_training, drawn
+from algoscope.report.options import options
 from algoscope.report.sections import Section
 from algoscope.runs import METRICS, Run
 from algoscope.sweeps.outcomes import read_outcome
@@ -92,10 +93,7 @@ def train_command(config: TrainingConfig, name: str) -> str:
         return {key: wanted[key] for key in wanted if wanted[key] != given[key]}
 
     nearest = min(PRESETS, key=lambda preset: len(changes(preset)))
-    words = ["algoscope", "train", "--preset", nearest]
-    for key, value in changes(nearest).items():
-        words.append(f"--{key.replace('_', '-')}")
-        words += [] if value is True else [str(value)]
+    words = ["algoscope", "train", "--preset", nearest, *options(changes(nearest))]
     words += ["--name", name] if name != nearest else []
     return shlex.join(words)
 
