@@ -39,7 +39,8 @@ clean:  ## remove .venv, caches and build products
 	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-# $(1) is an installer: uv is fast, and pip is what every Python has.
+# $(1) is an installer: uv is fast, and pip is what every Python has. Both compile what
+# they install, as not every environment lets Python do that later.
 define install
 $(1) install --quiet $(2) --require-hashes --requirement requirements.lock && \
 $(1) install --quiet $(2) --no-build-isolation --no-deps --editable .
@@ -48,7 +49,7 @@ endef
 .venv/.installed: requirements.lock pyproject.toml | $(BIN)/python
 	@echo "Installing algoscope and its dependencies into .venv"
 	@{ $(BIN)/python -m pip install -qq --only-binary uv uv && \
-	$(call install,$(BIN)/uv pip,--python $(BIN)/python); } || \
+	$(call install,$(BIN)/uv pip,--compile-bytecode --python $(BIN)/python); } || \
 	{ echo "uv cannot install here; using pip, which takes longer." >&2 && \
 	$(call install,$(BIN)/python -m pip); }
 	@touch $@

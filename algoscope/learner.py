@@ -58,7 +58,7 @@ class InContextLearner(eqx.Module):
         _refuse_not_finite("query", query)
         x, y = append_query(x, y, query)
         self.warn_outside_range(x[None], y[None])
-        return self._predict(x, y)[-1]
+        return _predict(self.transformer, x, y)[-1]
 
     def predict_prefixes(
         self, x: Float[Array, "examples dim"], y: Float[Array, " examples"], /
@@ -67,7 +67,7 @@ class InContextLearner(eqx.Module):
         x, y = jnp.asarray(x), jnp.asarray(y)
         self._refuse_unfit(x, y, num_before_query=max(x.shape[0] - 1, 0))
         self.warn_outside_range(x[None], y[None])
-        return self._predict(x, y)
+        return _predict(self.transformer, x, y)
 
     def warn_outside_range(
         self,
@@ -81,11 +81,6 @@ class InContextLearner(eqx.Module):
         if self.operands is not None and not isinstance(x, Tracer):
             tokens = encode_context(jnp.asarray(x), jnp.asarray(y))
             self.operands.warn(self.transformer, tokens, self.name)
-
-    def _predict(
-        self, x: Float[Array, "examples dim"], y: Float[Array, " examples"]
-    ) -> Float[Array, " examples"]:
-        return self.transformer.outputs(encode_context(x, y), QUERIES)
 
     def _refuse_unfit(self, x: Array, y: Array, num_before_query: int) -> None:
         require_examples(x, y, self.dim)
@@ -121,6 +116,16 @@ class InContextLearner(eqx.Module):
         transformer, config = load_transformer(directory)
         operands = OperandRange.from_config(config.get("operands"), directory)
         return cls(transformer, str(config.get("name", directory.name)), operands)
+
+
+@eqx.filter_jit
+def _predict(
+    transformer: Transformer,
+    x: Float[Array, "examples dim"],
+    y: Float[Array, " examples"],
+) -> Float[Array, " examples"]:
+    """Return all predictions. Operation by operation they would take far longer."""
+    return transformer.outputs(encode_context(x, y), QUERIES)
 
 
 def _refuse_not_finite(name: str, values: Array) -> None:

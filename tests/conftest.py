@@ -6,6 +6,7 @@ from zlib import crc32
 import jax
 import numpy as np
 import pytest
+from compiling import compiler, quick_options
 from hypothesis import settings
 from jaxtyping import PRNGKeyArray
 
@@ -22,14 +23,18 @@ settings.load_profile("repeatable")
 
 
 @pytest.fixture(autouse=True)
-def _compile_quickly(request: pytest.FixtureRequest):
-    """Spare LLVM's optimizations: most programs here run for less than they compile.
+def _compile_quickly(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spare optimizations: most programs here run for less time than they compile.
 
-    Tests marked `optimized` are about rounding, or compute for long; those that start
-    processes leave them as users have them.
+    Tests marked `optimized` are about rounding, or compute for long. Programs that
+    tests start are compiled as users have them, but for those that train tiny runs.
     """
     quickly = request.node.get_closest_marker("optimized") is None
     jax.config.update("jax_disable_most_optimizations", quickly)
+    if quickly:
+        monkeypatch.setattr(compiler, "get_compile_options", quick_options)
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Thread
 
+from compiling import QUICKLY
+
 import algoscope.runs as runs
 from algoscope.checkpoints import load_arrays
 from algoscope.configuration import TrainingConfig
@@ -60,6 +62,7 @@ def start(
         env={
             **os.environ,
             **CACHE,
+            **QUICKLY,
             "JAX_COMPILATION_CACHE_DIR": str(cache),
             "NPROC": str(threads),
         },

@@ -111,6 +111,21 @@ def test_small_models_are_kept_and_those_of_other_runs_removed(
     assert not (directory / "models" / "large").exists()
 
 
+def test_a_model_is_kept_by_one_experiment(tmp_path: Path):
+    for name in FILES:
+        (tmp_path / "store" / "run" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "store" / "run" / name).write_text("x")
+    results = tmp_path / "results"
+    for _ in range(2):
+        keep_models(tmp_path / "store", ["run"], results / "fig3")
+        keep_models(tmp_path / "store", ["run"], results / "fig8")
+        assert models.find_model("run", results) == results / "fig3" / "models" / "run"
+        assert not (results / "fig8" / "models" / "run").exists()
+    (results / "fig3" / "models" / "run" / FILES[-1]).unlink()
+    keep_models(tmp_path / "store", ["run"], results / "fig8")
+    assert models.find_model("run", results) == results / "fig8" / "models" / "run"
+
+
 # Budgets and costs
 
 

@@ -18,19 +18,23 @@ FILES = (CONFIG, WEIGHTS, EVALUATION, METRICS, CARD)  # the card last: all is th
 
 
 def keep_models(store: Path, runs: Iterable[str], directory: Path) -> None:
-    """Copy the small models of these runs to `directory`; remove those of others."""
+    """Copy the small models of these runs to `directory`; remove those of others.
+
+    What another experiment keeps beside `directory` is not kept twice.
+    """
     small = {run for run in runs if _is_small(store / run)}
-    for run in small:
+    own = {run for run in small if not _places(run, directory.parent) - {directory}}
+    for run in own:
         _copy(store / run, directory / DIRECTORY / run)
     for path in (directory / DIRECTORY).glob("*/"):
-        if path.name not in small:
+        if path.name not in own:
             _remove(path)
 
 
 def find_model(run: str, results: Path) -> Path | None:
     """Return where the experiments of `results` keep the model of a run, if they do."""
-    found = sorted(results.glob(f"*/{DIRECTORY}/{run}"))
-    return next((path for path in found if _is_whole(path)), None)
+    places = _places(run, results)
+    return min(places) / DIRECTORY / run if places else None
 
 
 def restore_models(store: Path, runs: Iterable[str], results: Path) -> int:
@@ -40,6 +44,12 @@ def restore_models(store: Path, runs: Iterable[str], results: Path) -> int:
     for path in kept:
         _copy(path, store / path.name)
     return len(kept)
+
+
+def _places(run: str, results: Path) -> set[Path]:
+    """Return the directories of all experiments that keep the model of a run."""
+    found = results.glob(f"*/{DIRECTORY}/{run}")
+    return {path.parent.parent for path in found if _is_whole(path)}
 
 
 def _copy(source: Path, target: Path) -> None:
