@@ -1,5 +1,6 @@
 """Experiments: measured once, judged by their numbers, drawn from what is saved."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from algoscope.experiments import (
 from algoscope.experiments.costs import total
 from algoscope.experiments.distances import Distances, Yardstick
 from algoscope.experiments.experiment import SMOKE, Place
-from algoscope.experiments.learners import NoLearnerError, train
+from algoscope.experiments.learners import MEASURED, NoLearnerError, train
 from algoscope.experiments.measured import forget_others, names_in, once
 from algoscope.experiments.models import FILES, keep_models
 from algoscope.experiments.panels import paper_names
@@ -751,6 +752,24 @@ def test_figure_3_measures_every_run_of_its_grid(
     assert len(judgment.claims) == 1
     assert len(judgment.findings) == 4
     assert figure_3.draw(place.directory) == ("figure_3", "figure_3_wider")
+
+
+def test_figure_3_does_not_train_a_run_again_whose_model_is_gone_but_was_measured(
+    tmp_path: Path, trained: list[TrainingConfig]
+):
+    place = place_in(tmp_path, "fig3")
+    config = figure_3.EXPERIMENT.config("smoke")
+    before = figure_3.measure(config, place)
+    files = [place.directory / name for name in names_in(place.directory)]
+    contents = [path.read_bytes() for path in files]
+    shutil.rmtree(place.store)
+    after = figure_3.measure(config, place)
+    assert len(trained) == 2
+    assert after.runs == dict.fromkeys(before.runs, MEASURED)
+    assert before.seconds - after.seconds == pytest.approx(2)  # of training
+    assert [path.read_bytes() for path in files] == contents
+    figure_3.measure(replace(config, num_datasets=50), place)
+    assert len(trained) == 4
 
 
 def test_runs_that_diverged_are_told_and_leave_nothing_to_measure(

@@ -16,7 +16,7 @@ import numpy as np
 from algoscope.checkpoints import read_json, write_json
 from algoscope.curves import Estimate, estimate_from_json, estimates_of
 from algoscope.evaluation import held_out, predict_all, predict_exactly
-from algoscope.experiments.measured import once
+from algoscope.experiments.measured import once, plain, recorded
 from algoscope.learner import InContextLearner
 from algoscope.metrics import (
     mean_over_region,
@@ -111,8 +111,23 @@ class Yardstick:
         self, directory: Path, name: str, learner: InContextLearner, about: dict
     ) -> float:
         """Write the distances of a learner to `directory/name`; return the seconds."""
-        identity = {
-            "learner": digest_of_learner(learner),
+        identity = {"learner": digest_of_learner(learner), **self._identity(about)}
+
+        def measure() -> None:
+            found = self.distances(learner, name.removesuffix(".json"), about)
+            write_json(directory / name, _shortened(asdict(found)))
+
+        return once(directory, name, identity, measure)
+
+    def was_measured(self, directory: Path, name: str, about: dict) -> bool:
+        """Return whether `directory/name` holds what is asked, of whatever weights."""
+        found = recorded(directory, name)
+        return found is not None and found == plain(
+            {"learner": found.get("learner"), **self._identity(about)}
+        )
+
+    def _identity(self, about: dict) -> dict[str, Any]:
+        return {
             "about": about,
             "task": repr(self.task),
             "references": [reference.name for reference in self.references],
@@ -120,12 +135,6 @@ class Yardstick:
             "spans": self.spans,
             "versions": provenance(),
         }
-
-        def measure() -> None:
-            found = self.distances(learner, name.removesuffix(".json"), about)
-            write_json(directory / name, _shortened(asdict(found)))
-
-        return once(directory, name, identity, measure)
 
     def distances(
         self, learner: InContextLearner, name: str, about: dict[str, Any]

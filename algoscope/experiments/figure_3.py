@@ -14,8 +14,8 @@ from pathlib import Path
 from algoscope.configuration import TrainingConfig, preset
 from algoscope.experiments.distances import Distances, Yardstick
 from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
-from algoscope.experiments.learners import NoLearnerError, train
-from algoscope.experiments.measured import forget_others, names_in
+from algoscope.experiments.learners import MEASURED, NoLearnerError, train
+from algoscope.experiments.measured import forget_others, names_in, seconds_of
 from algoscope.experiments.panels import Wider, later_references
 from algoscope.experiments.phases import (
     REGION,
@@ -60,42 +60,52 @@ def trainings(config: Figure3) -> list[TrainingConfig]:
 
 def measure(config: Figure3, place: Place) -> Spent:
     """Train the grids and measure every run against both panels."""
-    trained, spent = train(place, trainings(config))
-    kept = []
-    for part in config.grids:
-        dim, last = part.base.dim, part.base.num_examples - 1
-        task = LinearRegression(dim)
-        references = figure_1_references() + later_references(task, last, config.wider)
-        yardstick = Yardstick(
-            task,
-            references,
-            last,
-            config.num_datasets,
-            {REGION: (1, dim - 1), "all n": (1, last)},
-            config.seed,
-        )
-        for each in trained:
-            run = each.config
-            if run not in part.configs:
-                continue
-            about = {
-                "dim": dim,
-                "num_layers": run.num_layers,
-                "hidden_size": run.hidden_size,
-                "num_heads": run.num_heads,
-                "learning_rate": run.learning_rate,
-                "run": run.run_id,
-            }
-            name = f"d{dim}-L{run.num_layers}-H{run.hidden_size}-{run.run_id}.json"
-            place.note(f"measuring {name.removesuffix('.json')}")
-            spent += Spent(
-                yardstick.measure_once(place.directory, name, each.learner, about)
+    yardsticks = {part.base.dim: _yardstick(config, part) for part in config.grids}
+    runs = trainings(config)
+    measured = [
+        run
+        for run in runs
+        if yardsticks[run.dim].was_measured(place.directory, _name(run), _about(run))
+    ]
+    trained, spent = train(place, runs, measured)
+    kept = [_name(run) for run in runs if spent.runs[run.run_id] == MEASURED]
+    for name in kept:
+        spent += Spent(seconds_of(place.directory, name))
+    for each in trained:
+        run, name = each.config, _name(each.config)
+        place.note(f"measuring {name.removesuffix('.json')}")
+        spent += Spent(
+            yardsticks[run.dim].measure_once(
+                place.directory, name, each.learner, _about(run)
             )
-            kept.append(name)
+        )
+        kept.append(name)
     if not kept:
         raise NoLearnerError(spent.runs)
     forget_others(place.directory, kept)
     return spent
+
+
+def _yardstick(config: Figure3, part: Grid) -> Yardstick:
+    dim, last = part.base.dim, part.base.num_examples - 1
+    task = LinearRegression(dim)
+    return Yardstick(
+        task,
+        figure_1_references() + later_references(task, last, config.wider),
+        last,
+        config.num_datasets,
+        {REGION: (1, dim - 1), "all n": (1, last)},
+        config.seed,
+    )
+
+
+def _about(run: TrainingConfig) -> dict[str, int | float | str]:
+    axes = ("dim", "num_layers", "hidden_size", "num_heads", "learning_rate")
+    return {axis: getattr(run, axis) for axis in axes} | {"run": run.run_id}
+
+
+def _name(run: TrainingConfig) -> str:
+    return f"d{run.dim}-L{run.num_layers}-H{run.hidden_size}-{run.run_id}.json"
 
 
 def _series(directory: Path) -> list[Series]:
@@ -149,7 +159,7 @@ EXPERIMENT = Experiment(
         "cpu": Figure3(
             (
                 grid(D8, (1, 2, 4, 8), (16, 32, 64, 128)),
-                grid(D16, (1, 2, 4), (16, 32, 64)),
+                grid(D16, (1, 2, 4, 8), (16, 32, 64)),
             )
         ),
         "paper": Figure3(

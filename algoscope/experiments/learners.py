@@ -1,12 +1,13 @@
 """The learners of an experiment: models that come with algoscope, or runs of the store.
 
 Runs whose models are kept beside the results of this or another experiment are taken
-from there.
+from there. A run whose model is nowhere, since it is large, is not trained again if all
+that is asked of it was measured before.
 
 A run that diverged is no learner; it is told in the record and left out of figures.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from algoscope.configuration import TrainingConfig
@@ -15,6 +16,7 @@ from algoscope.experiments.models import restore_models
 from algoscope.learner import InContextLearner
 
 EVALUATION_DATASETS = 1000
+MEASURED = "measured before: its model is not kept, so its time is not counted"
 
 
 class NoLearnerError(RuntimeError):
@@ -36,17 +38,25 @@ class Trained:
 
 
 def train(
-    place: Place, configs: Sequence[TrainingConfig]
+    place: Place,
+    configs: Sequence[TrainingConfig],
+    measured: Collection[TrainingConfig] = (),
 ) -> tuple[list[Trained], Spent]:
-    """Train what is not trained yet; return the runs that ended well."""
+    """Train what is not trained yet; return the runs that ended well.
+
+    Those that were `measured` and have no model are told in what was spent only.
+    """
     from algoscope.sweeps import train_all
 
     distinct = list(dict.fromkeys(configs))
-    if not distinct:
-        return [], Spent()
     results = place.directory.parent
     if kept := restore_models(place.store, [c.run_id for c in distinct], results):
         place.note(f"{kept} of {len(distinct)} models are kept in {results}")
+    gone = {c for c in measured if not (place.store / c.run_id).exists()}
+    known = Spent(runs={c.run_id: MEASURED for c in distinct if c in gone})
+    distinct = [c for c in distinct if c not in gone]
+    if not distinct:
+        return [], known
     runs = "1 run" if len(distinct) == 1 else f"{len(distinct)} runs"
     place.note(f"training {runs} in {place.store}")
     outcomes = train_all(
@@ -68,7 +78,7 @@ def train(
         for each in outcomes
         if each.status == "finished"
     ]
-    return finished, Spent(sum(each.seconds for each in outcomes), statuses)
+    return finished, known + Spent(sum(each.seconds for each in outcomes), statuses)
 
 
 def model_or_run(

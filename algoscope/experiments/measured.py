@@ -29,17 +29,31 @@ def once(
 
     Returns the seconds that it took, now or then.
     """
-    index = _read(directory)
-    plain = json.loads(json_text(identity))  # as it is read back
-    found = index.get(name)
-    if found and found["identity"] == plain and (directory / name).exists():
-        return found["seconds"]
+    asked = plain(identity)
+    if recorded(directory, name) == asked:
+        return seconds_of(directory, name)
     start = time.perf_counter()
     measure()
     seconds = round(time.perf_counter() - start, 2)
-    index = _read(directory) | {name: {"identity": plain, "seconds": seconds}}
+    index = _read(directory) | {name: {"identity": asked, "seconds": seconds}}
     write_json(directory / INDEX, index)
     return seconds
+
+
+def plain(identity: dict[str, Any]) -> dict[str, Any]:
+    """Return what a measurement is made of as it is read back."""
+    return json.loads(json_text(identity))
+
+
+def recorded(directory: Path, name: str) -> dict[str, Any] | None:
+    """Return what the file `name` was made of, if there is one."""
+    found = _read(directory).get(name)
+    return found["identity"] if found and (directory / name).exists() else None
+
+
+def seconds_of(directory: Path, name: str) -> float:
+    """Return how long a measurement took."""
+    return _read(directory)[name]["seconds"]
 
 
 def measure_only(
