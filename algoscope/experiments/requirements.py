@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from algoscope.experiments.distances import Distances
 from algoscope.experiments.pictures import save_picture
@@ -157,6 +158,7 @@ def draw_requirements(runs: Sequence[Distances], directory: Path) -> str:
         axes.set_xticks([each.dim for each in own])
         axes.set_ylabel(f"{WORDS[axis]} needed")
         axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(
         f"SPD(OLS, ICL) < SPD(Ridge(0.1), ICL), {runs[0].num_datasets:,} datasets",
