@@ -393,10 +393,12 @@ def test_a_column_whose_run_diverged_is_told_and_not_counted(tmp_path: Path):
     assert judgment.claims[0].verdict == "partly"
 
 
-def scaled(dim: int, layers: int, hidden: int, heads: int, enough: bool) -> Distances:
+def scaled(
+    dim: int, layers: int, hidden: int, heads: int, enough: bool, width: float = 0.001
+) -> Distances:
     means = {"OLS": 0.1 if enough else 0.3, "Ridge(0.1)": 0.2}
     sizes = {"num_layers": layers, "hidden_size": hidden, "num_heads": heads}
-    return distances(means, dim=dim, **sizes)
+    return distances(means, width, dim=dim, **sizes)
 
 
 def test_the_least_size_is_that_of_the_smallest_run_that_suffices():
@@ -413,6 +415,22 @@ def test_the_least_size_is_that_of_the_smallest_run_that_suffices():
     assert found["hidden_size", 2] == 16
     assert found["num_heads", 2] == 1
     assert found["num_heads", 8] is None
+
+
+def test_sizes_whose_intervals_hold_both_answers_are_undecided():
+    runs = [
+        scaled(8, 8, 64, 1, False, width=0.15),
+        scaled(8, 8, 64, 2, True),
+        scaled(8, 8, 64, 4, True, width=0.15),
+    ]
+    least = {each.axis: each for each in requirements.least_sizes(runs)}
+    assert least["num_heads"].unsure == (1,)  # 4 is larger than what is enough
+    assert least["num_layers"].unsure == ()  # one run of that depth is sure
+    single, *_ = requirements.claims(list(least.values()), 100)
+    assert "2 for d = 8 (1 undecided)" in single.measured
+    assert single.reason == "It does for no d."
+    table = requirements.requirement_table(runs)
+    assert [row[-1] for row in table.rows] == ["no?", "yes", "yes?"]
 
 
 def test_a_dimension_whose_runs_all_diverged_is_not_forgotten():

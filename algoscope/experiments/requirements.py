@@ -1,7 +1,12 @@
-"""The least sizes that prefer OLS to ridge: words and drawings (figure 8)."""
+"""The least sizes that prefer OLS to ridge: words and drawings (figure 8).
+
+Where the 95 % interval of SPD(OLS, ICL) − SPD(Ridge, ICL) holds zero, a size is said to
+be undecided, and the table has a question mark.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -30,11 +35,17 @@ class Least:
     axis: str
     size: int | None
     tried: tuple[int, ...]
+    unsure: tuple[int, ...] = ()  # up to it, neither surely enough nor too small
 
 
 def satisfies(run: Distances) -> bool:
     """Return whether SPD(OLS, ICL) < SPD(Ridge(0.1), ICL)."""
     return run.nearest(REGION).second == "OLS"
+
+
+def _is_sure(run: Distances) -> bool:
+    """Return whether the 95 % interval of the difference leaves out zero."""
+    return run.is_surely_nearest(REGION)
 
 
 def least_sizes(runs: Sequence[Distances], dims: Iterable[int] = ()) -> list[Least]:
@@ -47,8 +58,12 @@ def least_sizes(runs: Sequence[Distances], dims: Iterable[int] = ()) -> list[Lea
         for dim in sorted({*dims, *(run.about["dim"] for run in runs)}):
             same = [run for run in runs if run.about["dim"] == dim]
             enough = [run.about[axis] for run in same if satisfies(run)]
+            least = min(enough, default=None)
             tried = tuple(sorted({run.about[axis] for run in same}))
-            found.append(Least(dim, axis, min(enough, default=None), tried))
+            sure = {run.about[axis] for run in same if satisfies(run) and _is_sure(run)}
+            near = {run.about[axis] for run in same if not _is_sure(run)} - sure
+            unsure = tuple(n for n in tried if n in near and n <= (least or inf))
+            found.append(Least(dim, axis, least, tried, unsure))
     return found
 
 
@@ -66,7 +81,8 @@ def _shown(each: Least) -> str:
     if not each.tried:
         return f"unknown for d = {each.dim}, as no run ended"
     size = f"more than {each.tried[-1]}" if each.size is None else str(each.size)
-    return f"{size} for d = {each.dim}"
+    unsure = f" ({listed(each.unsure)} undecided)" if each.unsure else ""
+    return f"{size} for d = {each.dim}{unsure}"
 
 
 def claims(least: Sequence[Least], num_datasets: int) -> tuple[Claim, ...]:
@@ -75,14 +91,15 @@ def claims(least: Sequence[Least], num_datasets: int) -> tuple[Claim, ...]:
     heads = [each for each in least if each.axis == "num_heads"]
     alone = [each.dim for each in heads if each.size == 1]
     verdict: Verdict = "partly" if alone else "not reproduced"
+    reason = f"It does for d = {listed(alone)}." if alone else "It does for no d."
     if len(alone) == len(heads):
-        verdict = "reproduced"
+        verdict, reason = "reproduced", ""
     single = Claim(
         "a single head suffices",
         "A single head is enough for all problem dimensions (app. H, figure 8).",
         said["num_heads"],
         verdict,
-        "" if verdict == "reproduced" else f"It does for d = {listed(alone)}.",
+        reason,
     )
     return (single, *(_growth(least, axis, said[axis]) for axis in AXES[:2]))
 
@@ -90,7 +107,7 @@ def claims(least: Sequence[Least], num_datasets: int) -> tuple[Claim, ...]:
 def _growth(least: Sequence[Least], axis: str, measured: str) -> Claim:
     """Judge whether a requirement grows with d, never falling."""
     sizes = [each.size for each in least if each.axis == axis]
-    known = [float("inf") if size is None else float(size) for size in sizes]
+    known = [inf if size is None else float(size) for size in sizes]
     verdict, reason = _steps(known)
     return Claim(
         f"required {WORDS[axis]} grows with d in steps",
@@ -105,13 +122,13 @@ def _growth(least: Sequence[Least], axis: str, measured: str) -> Claim:
 def _steps(sizes: list[float]) -> tuple[Verdict, str]:
     if len(sizes) < 2:
         return "not testable", "Only one d was tried."
-    if set(sizes) == {float("inf")}:
+    if set(sizes) == {inf}:
         return "not testable", "No size that was tried is enough for any d."
     if sizes != sorted(sizes):
         return "not reproduced", "It falls somewhere."
     if sizes[0] == sizes[-1]:
         return "partly", "It is the same for all d that were tried."
-    if float("inf") in sizes:
+    if inf in sizes:
         return "partly", "The largest size that was tried is not enough for some d."
     return "reproduced", ""
 
@@ -127,7 +144,7 @@ def requirement_table(runs: Sequence[Distances]) -> Table:
                 with_interval(each.mean, each.low, each.high)
                 for each in run.means[REGION][:2]
             ),
-            "yes" if satisfies(run) else "no",
+            ("yes" if satisfies(run) else "no") + ("" if _is_sure(run) else "?"),
         )
         for run in order
     )
