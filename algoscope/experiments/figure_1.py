@@ -162,7 +162,7 @@ def _minimum_norm(found: Comparison) -> Claim:
         f"and {_estimated(second)} to {second.second}, the next ({first.count:,} "
         f"datasets). OLS is nearest by SPD at {len(at_all)} and by ILWD at "
         f"{len(by_weights)} of {len(inside)} n; another reference is surely nearer at "
-        f"n = {listed(beaten)}."
+        + (f"n = {listed(beaten)}." if beaten else "no n.")
     )
     if apart and not beaten:
         return Claim(name, paper, measured, "reproduced")
