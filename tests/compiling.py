@@ -1,6 +1,6 @@
 """Compiling without optimizations, for programs that run for less time than that takes.
 
-XLA's older way to emit loops alone halves the time. JAX has no public setting of XLA's
+XLA's older way to emit loops compiles faster. JAX has no public setting of XLA's
 options for all programs of a process that could also be taken back.
 """
 

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from algoscope.checkpoints import read_json, write_json
+from algoscope.configuration import TrainingConfig
 from algoscope.curves import Estimate, estimate_from_json, estimates_of
 from algoscope.evaluation import held_out, predict_all, predict_exactly
-from algoscope.experiments.measured import once, plain, recorded
+from algoscope.experiments.measured import once, seconds_measured
 from algoscope.learner import InContextLearner
 from algoscope.metrics import (
     mean_over_region,
@@ -81,6 +82,12 @@ class Distances:
         return cls(**values)
 
 
+def about_run(run: TrainingConfig) -> dict[str, Any]:
+    """Return what tells one run of a grid from the others."""
+    axes = ("dim", "num_layers", "hidden_size", "num_heads", "learning_rate")
+    return {axis: getattr(run, axis) for axis in axes} | {"run": run.run_id}
+
+
 @dataclass(frozen=True)
 class Yardstick:
     """References on held-out datasets of one task."""
@@ -119,12 +126,9 @@ class Yardstick:
 
         return once(directory, name, identity, measure)
 
-    def was_measured(self, directory: Path, name: str, about: dict) -> bool:
-        """Return whether `directory/name` holds what is asked, of whatever weights."""
-        found = recorded(directory, name)
-        return found is not None and found == plain(
-            {"learner": found.get("learner"), **self._identity(about)}
-        )
+    def seconds_measured(self, directory: Path, name: str, about: dict) -> float | None:
+        """Return how long `directory/name` took, if it was measured, of any weights."""
+        return seconds_measured(directory, name, self._identity(about), but="learner")
 
     def _identity(self, about: dict) -> dict[str, Any]:
         return {

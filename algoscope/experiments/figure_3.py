@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from algoscope.configuration import TrainingConfig, preset
-from algoscope.experiments.distances import Distances, Yardstick
+from algoscope.experiments.distances import Distances, Yardstick, about_run
 from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
 from algoscope.experiments.learners import MEASURED, NoLearnerError, train
-from algoscope.experiments.measured import forget_others, names_in, seconds_of
+from algoscope.experiments.measured import forget_others, names_in
 from algoscope.experiments.panels import Wider, later_references
 from algoscope.experiments.phases import (
     REGION,
@@ -62,21 +62,25 @@ def measure(config: Figure3, place: Place) -> Spent:
     """Train the grids and measure every run against both panels."""
     yardsticks = {part.base.dim: _yardstick(config, part) for part in config.grids}
     runs = trainings(config)
-    measured = [
-        run
-        for run in runs
-        if yardsticks[run.dim].was_measured(place.directory, _name(run), _about(run))
-    ]
+    measured = {}
+    for run in runs:
+        seconds = yardsticks[run.dim].seconds_measured(
+            place.directory, _name(run), about_run(run)
+        )
+        if seconds is not None:
+            measured[run] = seconds
     trained, spent = train(place, runs, measured)
-    kept = [_name(run) for run in runs if spent.runs[run.run_id] == MEASURED]
-    for name in kept:
-        spent += Spent(seconds_of(place.directory, name))
+    kept = []
+    for run, seconds in measured.items():
+        if spent.runs[run.run_id] == MEASURED:
+            spent += Spent(seconds)
+            kept.append(_name(run))
     for each in trained:
         run, name = each.config, _name(each.config)
         place.note(f"measuring {name.removesuffix('.json')}")
         spent += Spent(
             yardsticks[run.dim].measure_once(
-                place.directory, name, each.learner, _about(run)
+                place.directory, name, each.learner, about_run(run)
             )
         )
         kept.append(name)
@@ -97,11 +101,6 @@ def _yardstick(config: Figure3, part: Grid) -> Yardstick:
         {REGION: (1, dim - 1), "all n": (1, last)},
         config.seed,
     )
-
-
-def _about(run: TrainingConfig) -> dict[str, int | float | str]:
-    axes = ("dim", "num_layers", "hidden_size", "num_heads", "learning_rate")
-    return {axis: getattr(run, axis) for axis in axes} | {"run": run.run_id}
 
 
 def _name(run: TrainingConfig) -> str:

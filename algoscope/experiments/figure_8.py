@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from algoscope.configuration import TrainingConfig, preset
-from algoscope.experiments.distances import Distances, Yardstick
+from algoscope.experiments.distances import Distances, Yardstick, about_run
 from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
 from algoscope.experiments.learners import NoLearnerError, Trained, train
 from algoscope.experiments.measured import forget_others, names_in
@@ -119,11 +119,10 @@ def _measure_one(
             {REGION: (1, max(1, run.dim - 1))},
             config.seed,
         )
-    about = {axis: getattr(run, axis) for axis in ("dim", *AXES, "learning_rate")}
     name = _name(run)
     place.note(f"measuring {name.removesuffix('.json')}")
     seconds = yardsticks[run.dim].measure_once(
-        place.directory, name, each.learner, about | {"run": run.run_id}
+        place.directory, name, each.learner, about_run(run)
     )
     return seconds, name
 

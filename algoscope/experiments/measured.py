@@ -29,9 +29,10 @@ def once(
 
     Returns the seconds that it took, now or then.
     """
-    asked = plain(identity)
-    if recorded(directory, name) == asked:
-        return seconds_of(directory, name)
+    asked = _plain(identity)
+    found = _recorded(directory, name)
+    if found and found["identity"] == asked:
+        return found["seconds"]
     start = time.perf_counter()
     measure()
     seconds = round(time.perf_counter() - start, 2)
@@ -40,20 +41,25 @@ def once(
     return seconds
 
 
-def plain(identity: dict[str, Any]) -> dict[str, Any]:
+def seconds_measured(
+    directory: Path, name: str, identity: dict[str, Any], but: str
+) -> float | None:
+    """Return how long the file `name` took, if made of this `but` for one part."""
+    found = _recorded(directory, name)
+    if found is None:
+        return None
+    part = {key: value for key, value in found["identity"].items() if key != but}
+    return found["seconds"] if part == _plain(identity) else None
+
+
+def _recorded(directory: Path, name: str) -> dict[str, Any] | None:
+    found = _read(directory).get(name)
+    return found if (directory / name).exists() else None
+
+
+def _plain(identity: dict[str, Any]) -> dict[str, Any]:
     """Return what a measurement is made of as it is read back."""
     return json.loads(json_text(identity))
-
-
-def recorded(directory: Path, name: str) -> dict[str, Any] | None:
-    """Return what the file `name` was made of, if there is one."""
-    found = _read(directory).get(name)
-    return found["identity"] if found and (directory / name).exists() else None
-
-
-def seconds_of(directory: Path, name: str) -> float:
-    """Return how long a measurement took."""
-    return _read(directory)[name]["seconds"]
 
 
 def measure_only(
