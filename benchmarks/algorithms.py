@@ -27,8 +27,8 @@ import jax.numpy as jnp  # noqa: E402
 import algoscope  # noqa: E402
 from algoscope.construction import Construction  # noqa: E402
 from algoscope.construction.algorithms import ALGORITHMS, Algorithm  # noqa: E402
-from algoscope.construction.interpreter import predictions  # noqa: E402
-from algoscope.sequences import QUERIES  # noqa: E402
+from algoscope.construction.language.interpreter import predictions  # noqa: E402
+from algoscope.model.tokens import QUERIES  # noqa: E402
 
 SIZES = ((4, 12), (8, 20))
 FEW = {"ols": lambda dim, n: min(dim, n), "ridge_one": lambda dim, n: 1}

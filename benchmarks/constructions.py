@@ -30,20 +30,19 @@ jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp  # noqa: E402
 
 from algoscope.construction.algorithms import SGD, Algorithm, Ridge  # noqa: E402
-from algoscope.construction.chain import Chain  # noqa: E402
-from algoscope.construction.chains import ridge_chain, sgd_chain  # noqa: E402
-from algoscope.construction.compiler import compile_program  # noqa: E402
-from algoscope.construction.numerics import (  # noqa: E402
+from algoscope.construction.compiler.compile import compile_program  # noqa: E402
+from algoscope.construction.compiler.numerics import (  # noqa: E402
     DType,
     Numerics,
     numerics,
     paper_numerics,
 )
-from algoscope.construction.products import paper_product  # noqa: E402
-from algoscope.construction.tokens import example_tokens  # noqa: E402
-from algoscope.sequences import QUERIES  # noqa: E402
-from algoscope.transformer import Transformer  # noqa: E402
-from algoscope.validation import InvalidValueError  # noqa: E402
+from algoscope.construction.compiler.products import paper_product  # noqa: E402
+from algoscope.construction.paper.chain import Chain  # noqa: E402
+from algoscope.construction.paper.theorems import ridge_chain, sgd_chain  # noqa: E402
+from algoscope.foundation.validation import InvalidValueError  # noqa: E402
+from algoscope.model.tokens import QUERIES, example_tokens  # noqa: E402
+from algoscope.model.transformer import Transformer  # noqa: E402
 
 PENALTY = 0.1
 SEEDS = tuple(range(1, 11))

@@ -13,10 +13,10 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from algoscope.checkpoints import named_leaves
-from algoscope.configuration import TrainingConfig
-from algoscope.tasks import Dataset
-from algoscope.training import (
+from algoscope.model.checkpoints import named_leaves
+from algoscope.tasks.task import Dataset
+from algoscope.training.config import TrainingConfig
+from algoscope.training.loop import (
     compile_steps,
     data_mesh,
     initial_state,

@@ -27,10 +27,10 @@ import numpy as np
 import tyro
 from report import RESULTS, markdown, note, note_load, write
 
-from algoscope.configuration import preset
-from algoscope.evaluation import BATCH, held_out, predict_all
-from algoscope.learner import InContextLearner
-from algoscope.training import initial_state, task_of
+from algoscope.comparison.predict import BATCH, held_out, predict_all
+from algoscope.model.learner import InContextLearner
+from algoscope.training.config import preset
+from algoscope.training.loop import initial_state, task_of
 
 Way = Callable[[np.ndarray, np.ndarray], np.ndarray]
 

@@ -20,15 +20,14 @@ import numpy as np
 import tyro
 from report import RESULTS, markdown, note, note_load, write
 
-from algoscope.learner import InContextLearner
+from algoscope.model.learner import InContextLearner
 from algoscope.probing import budget
-from algoscope.probing.budgets import ProbingConfig
+from algoscope.probing.config import ProbingConfig
 from algoscope.probing.fitting import Fitted, initial_probes, train_probes
 from algoscope.probing.probes import Probe
-from algoscope.probing.states import StateSplit
+from algoscope.probing.states import StateSplit, Trial
 from algoscope.probing.targets import TargetSplit, find_targets
-from algoscope.probing.trials import Trial
-from algoscope.tasks import LinearRegression
+from algoscope.tasks.linear import LinearRegression
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ import jax
 import tyro
 from report import RESULTS, markdown, note, write
 
-from algoscope.configuration import TrainingConfig
-from algoscope.machine import num_cores
-from algoscope.runs import EVALUATION_DATASETS, Evaluator
-from algoscope.training import TrainingDivergedError, initial_state, train
+from algoscope.foundation.machine import num_cores
+from algoscope.training.config import TrainingConfig
+from algoscope.training.loop import TrainingDivergedError, initial_state, train
+from algoscope.training.run import EVALUATION_DATASETS, Evaluator
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.neighbors import KNeighborsRegressor
 
 import algoscope
-from algoscope.evaluation import held_out, predict_exactly
+from algoscope.comparison.predict import held_out, predict_exactly
 from algoscope.predictors import figure_1_references
 
 Fit = Callable[[np.ndarray, np.ndarray, np.ndarray], float]

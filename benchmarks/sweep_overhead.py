@@ -19,18 +19,16 @@ from typing import Any
 import tyro
 from report import RESULTS, markdown, note, note_load, write
 
-from algoscope import runs
-from algoscope.checkpoints import write_atomically
-from algoscope.configuration import TrainingConfig, preset
-from algoscope.pretrained import CARD, EVALUATION, WEIGHTS
-from algoscope.runs import Run
-from algoscope.sweeps import GRIDS, Outcome, train_all
-from algoscope.sweeps.engines import open_engine
-from algoscope.sweeps.jobs import Job
-from algoscope.sweeps.locks import held
-from algoscope.sweeps.sweep import run_jobs
-from algoscope.sweeps.watching import Watcher
-from algoscope.training import data_mesh
+from algoscope.foundation.files import write_atomically
+from algoscope.model.checkpoints import CARD, EVALUATION, WEIGHTS
+from algoscope.training import run as runs
+from algoscope.training.config import TrainingConfig, preset
+from algoscope.training.lock import held
+from algoscope.training.loop import data_mesh
+from algoscope.training.run import Run
+from algoscope.training.sweeps import GRIDS, Outcome, train_all
+from algoscope.training.sweeps.engines import open_engine
+from algoscope.training.sweeps.sweep import Job, Watcher, run_jobs
 
 
 @dataclass(frozen=True)

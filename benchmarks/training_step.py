@@ -31,8 +31,8 @@ from typing import IO, Any, Literal, cast
 import tyro
 from report import RESULTS, markdown, note, note_load, write
 
-from algoscope.configuration import TrainingConfig
-from algoscope.machine import num_cores
+from algoscope.foundation.machine import num_cores
+from algoscope.training.config import TrainingConfig
 
 HERE = Path(__file__).parent
 CHECKED_STEPS = 6  # the sixth loss is the one after five steps

@@ -6,9 +6,9 @@ from zlib import crc32
 import jax
 import numpy as np
 import pytest
-from compiling import compiler, quick_options
 from hypothesis import settings
 from jaxtyping import PRNGKeyArray
+from support.compiling import compiler, quick_options
 
 # Programs that tests interrupt inherit it, also where the suite runs in the background.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,8 +1,8 @@
 """Learning algorithms that JAX cannot trace, asked as black boxes (paper §4.1)."""
 
+from algoscope.adapters.black_box import Failures as Failures
+from algoscope.adapters.black_box import FunctionPredictor as FunctionPredictor
+from algoscope.adapters.black_box import PredictorFailedError as PredictorFailedError
 from algoscope.adapters.estimator import EstimatorPredictor as EstimatorPredictor
-from algoscope.adapters.failures import Failures as Failures
-from algoscope.adapters.failures import PredictorFailedError as PredictorFailedError
-from algoscope.adapters.function import FunctionPredictor as FunctionPredictor
 from algoscope.adapters.process import ProcessPredictor as ProcessPredictor
-from algoscope.adapters.target import load_target as load_target
+from algoscope.adapters.targets import load_target as load_target

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.adapters.failures import TIMEOUT, Failures, ask_each, one_line
+from algoscope.adapters.black_box import TIMEOUT, Failures, ask_each, one_line
+from algoscope.foundation.validation import InvalidTypeError, require_positive
 from algoscope.predictors import Question
-from algoscope.validation import InvalidTypeError, require_positive
 
 
 class EstimatorPredictor:

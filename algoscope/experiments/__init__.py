@@ -1,1 +1,30 @@
 """The paper's figures as experiments that anyone can rerun (paper §4, §5, app. C–F)."""
+
+from importlib import import_module
+from typing import Any
+
+from algoscope.foundation.validation import require_choice
+
+MODULES = {
+    "fig1": "figure_1",
+    "fig2": "figure_2",
+    "fig3": "figure_3",
+    "fig4": "figure_4",
+    "fig5": "figure_5",
+    "fig6": "figure_6",
+    "fig7": "figure_7",
+    "fig8": "figure_8",
+    "theorems": "theorems",
+}
+BUDGETS = ("smoke", "cpu", "paper")
+
+
+def experiment(name: str) -> Any:
+    """Return the `Experiment` of this name.
+
+    Example:
+        >>> experiment("fig7").title
+        'Can other non-linearities multiply?'
+    """
+    require_choice("figure", name, MODULES)
+    return import_module(f"algoscope.experiments.{MODULES[name]}").EXPERIMENT

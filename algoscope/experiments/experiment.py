@@ -1,45 +1,54 @@
-"""What an experiment is: sizes, a cost, and a run that can be interrupted anywhere.
-
-    measure   trains and measures; what is done already is not done again
-    judge     reads the saved measurements and says what they mean for the paper
-    draw      draws the saved measurements
-
-`reproduce` does all three, keeps the small models and writes the Record. Models are
-seen by `measure` only.
-"""
+"""What experiments take, said before they are started."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from algoscope.checkpoints import DamagedFileError
-from algoscope.configuration import TrainingConfig
-from algoscope.experiments.costs import Cost, cost_of
+from algoscope.experiments import experiment
 from algoscope.experiments.models import keep_models
 from algoscope.experiments.record import Claim, Record, Table
-from algoscope.provenance import provenance
-from algoscope.validation import InvalidValueError, require_choice
+from algoscope.foundation.cache import Cache
+from algoscope.foundation.files import DamagedFileError
+from algoscope.foundation.machine import provenance
+from algoscope.foundation.progress import Progress, shown, silent
+from algoscope.foundation.validation import InvalidValueError, require_choice
+from algoscope.training.config import TrainingConfig
+from algoscope.training.cost import core_seconds
+
+CORES = 2
+
+
+@dataclass(frozen=True)
+class ExperimentCost:
+    """The most that an experiment takes."""
+
+    trainings: tuple[TrainingConfig, ...]
+    measuring: dict[str, float]  # what: seconds on two cores
+
+    @property
+    def seconds(self) -> float:
+        """On two cores, if no run is in the store yet."""
+        training = sum(map(core_seconds, self.trainings)) / CORES
+        return training + sum(self.measuring.values())
+
+
+def cost_of(
+    trainings: Sequence[TrainingConfig], measuring: dict[str, float]
+) -> ExperimentCost:
+    """Return the cost of distinct runs and of measuring."""
+    return ExperimentCost(tuple(dict.fromkeys(trainings)), measuring)
+
+
+def total(costs: Sequence[ExperimentCost]) -> ExperimentCost:
+    """Return the cost of several experiments, which may share runs and measurements."""
+    runs = [config for cost in costs for config in cost.trainings]
+    return cost_of(runs, {k: v for cost in costs for k, v in cost.measuring.items()})
+
 
 Config = TypeVar("Config")
 
 SMOKE = "The smoke budget only checks that everything runs."
-
-
-def _ignore(text: str) -> None:
-    """Say nothing."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where results go and runs are, how to train, and whom to tell."""
-
-    directory: Path  # of this experiment
-    store: Path
-    engine: str = "processes"
-    workers: int | None = None
-    note: Callable[[str], None] = _ignore  # is told what is being done
-    watch: Any = None  # is told how training goes
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,30 @@ class Spent:
 
     def __add__(self, other: "Spent") -> "Spent":
         return Spent(self.seconds + other.seconds, self.runs | other.runs)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where results go and runs are, how to train, and who is told the progress."""
+
+    directory: Path  # of this experiment
+    store: Path
+    engine: str = "processes"
+    workers: int | None = None
+    progress: Progress = silent
+
+    def note(self, text: str) -> None:
+        """Report a stage that has no steps to count."""
+        self.progress(text, 0, None)
+
+    def measure_once(
+        self, name: str, identity: dict[str, Any], measure: Callable[[], None]
+    ) -> Spent:
+        """Write the one file that an experiment measures, unless it is cached."""
+        cache = Cache(self.directory)
+        seconds = cache.file(name, identity | {"versions": provenance()}, measure)
+        cache.keep_only([name])
+        return Spent(seconds)
 
 
 @dataclass(frozen=True)
@@ -81,7 +114,7 @@ class Experiment(Generic[Config]):
         require_choice("budget", budget, self.budgets)
         return self.budgets[budget]
 
-    def estimate(self, budget: str) -> Cost:
+    def estimate(self, budget: str) -> ExperimentCost:
         """Return the most that it will take."""
         config = self.config(budget)
         seconds = {self.shared or self.name: self.measuring(config)}
@@ -120,6 +153,7 @@ class Experiment(Generic[Config]):
             tables=judgment.tables,
             claims=_at_budget(judgment.claims, budget),
             runs=spent.runs,
+            directory=place.directory,
         )
         keep_models(place.store, spent.runs, place.directory)
         record.save(place.directory)
@@ -139,3 +173,35 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]
     return value
+
+
+def reproduce(
+    figure: str,
+    budget: str = "smoke",
+    *,
+    out: Path | str | None = None,
+    store: Path | str = "runs",
+    engine: str = "processes",
+    workers: int | None = None,
+    progress: Progress | bool = True,
+) -> Record:
+    """Run one of the paper's experiments: train, measure, judge, and draw.
+
+    `figure` is fig1, …, fig8 or theorems. The budget is `smoke` (minutes, a check that
+    everything runs), `cpu` (hours on two cores) or `paper`. Results go to `out/FIGURE`,
+    by default below `results` for `cpu` and `results-BUDGET` for the others; runs go to
+    `store`. Measurements and runs that are there already are reused.
+
+    Example:
+        >>> import tempfile
+        >>> import algoscope as asc
+        >>> record = asc.reproduce("fig7", out=tempfile.mkdtemp())
+        >>> record.figures
+        ('figure_7',)
+    """
+    chosen = experiment(figure)
+    default = "results" if budget == "cpu" else f"results-{budget}"
+    directory = Path(out or default) / figure
+    with shown(progress) as report:
+        place = Place(directory, Path(store), engine, workers, report)
+        return chosen.reproduce(budget, place)

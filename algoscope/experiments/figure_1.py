@@ -4,27 +4,26 @@ Measured for all n that the model has room for, and drawn over the paper's windo
 SPD/d for n = 1 to 14, ILWD/d for n = 3 to 13. A second drawing has the wider panel.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
-from algoscope.comparison import compare
-from algoscope.configuration import TrainingConfig, preset
+from algoscope.comparison.compare import compare
+from algoscope.comparison.figures import comparison_figure
+from algoscope.comparison.result import LABELS, Comparison
 from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
 from algoscope.experiments.learners import model_or_run
-from algoscope.experiments.measured import measure_only
-from algoscope.experiments.panels import Wider, family, later_references, paper_names
-from algoscope.experiments.pictures import save_picture
 from algoscope.experiments.record import Claim, Table, Verdict
-from algoscope.experiments.words import listed, number, with_interval
-from algoscope.figures import COLORS, STYLES
+from algoscope.experiments.references import (
+    Wider,
+    family,
+    later_references,
+    paper_names,
+)
+from algoscope.foundation.plotting import save_picture
+from algoscope.foundation.text import listed, number, with_interval
 from algoscope.predictors import figure_1_references
-from algoscope.results import LABELS, Comparison
-from algoscope.tasks import LinearRegression
-from algoscope.verdict import table
+from algoscope.tasks.linear import LinearRegression
+from algoscope.training.config import TrainingConfig, preset
 
 FILE = "comparison.json"
 LAST = 14  # the last n of the paper's axis
@@ -68,7 +67,8 @@ def measure(config: Figure1, place: Place) -> Spent:
         curves = [c for c in found.curves if c.second != LABELS or c.first in shown]
         replace(found, curves=curves).save(place.directory / FILE)
 
-    return spent + Spent(measure_only(place.directory, FILE, config, learner, save))
+    identity = {"config": asdict(config), "learner": learner.digest}
+    return spent + place.measure_once(FILE, identity, save)
 
 
 def _only(found: Comparison, names: tuple[str, ...]) -> Comparison:
@@ -133,7 +133,7 @@ def judge(config: Figure1, directory: Path) -> Judgment:
 
 
 def _table(found: Comparison, title: str) -> Table:
-    header, rows = table(found)
+    header, rows = found.summary()
     return Table(title, tuple(header), tuple(map(tuple, rows)))
 
 
@@ -199,50 +199,15 @@ def draw(directory: Path) -> tuple[str, ...]:
     found = Comparison.load(directory / FILE)
     names = [c.second for c in found.curves if c.first == found.learner]
     later = tuple(n for n in names if n not in paper_names() or n in LABELED)
-    return (
-        _draw(_only(found, paper_names()), directory, "figure_1"),
-        _draw(_only(found, later), directory, "figure_1_wider"),
-    )
-
-
-def _draw(found: Comparison, directory: Path, name: str) -> str:
-    figure = Figure(figsize=(11, 4.2))
-    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-    order = [c.second for c in found.curves if c.first == found.learner][:-1]
-    looks = {
-        reference: (COLORS[i % len(COLORS)], STYLES[i // len(COLORS) % len(STYLES)])
-        for i, reference in enumerate(order)
-    }
-    for reference in order:
-        for axes, metric in ((left, "spd"), (right, "ilwd")):
-            _line(axes, found.against(reference, metric), *looks[reference], reference)
-    for first in (found.learner, *LABELED):
-        curve = next(c for c in found.curves if (c.first, c.second) == (first, LABELS))
-        color = looks.get(first, ("0.5", ""))[0]
-        _line(left, curve, color, "--", f"({first}, Y)")
-    left.set(xlim=(1, LAST), ylim=(0, 0.8), ylabel="SPD / d")
-    right.set(xlim=(3, LAST - 1), ylim=(0, 0.35), ylabel="ILWD / d")
-    for axes in (left, right):
-        axes.set_xlabel("number of examples n")
-        axes.axvline(found.dim, color="0.7", lw=0.8, ls=":")
-        axes.spines[["top", "right"]].set_visible(False)
-    handles, labels = left.get_legend_handles_labels()
-    place: Any = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
-    right.legend(handles, labels, title=f"{found.learner} and", fontsize=7, **place)
-    costly = found.settings["num_costly_datasets"]
-    figure.suptitle(
-        f"{found.learner} and textbook algorithms, d = {found.dim}: "
-        f"{found.num_datasets:,} datasets (ILWD: {costly:,}); bands: 95 %",
-        fontsize=10,
-    )
-    return save_picture(figure, directory, name)
-
-
-def _line(axes: Axes, curve, color: str, style: str, label: str) -> None:
-    numbers = range(1, len(curve.mean))
-    axes.plot(numbers, curve.mean[1:], style, color=color, label=label, lw=1.3)
-    axes.fill_between(
-        numbers, curve.low[1:], curve.high[1:], color=color, alpha=0.2, lw=0
+    panels = {"figure_1": paper_names(), "figure_1_wider": later}
+    spans = {"spd": (1, LAST), "ilwd": (3, LAST - 1)}
+    return tuple(
+        save_picture(
+            comparison_figure(_only(found, names), labeled=LABELED, spans=spans),
+            directory,
+            name,
+        )
+        for name, names in panels.items()
     )
 
 

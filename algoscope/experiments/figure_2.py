@@ -17,17 +17,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from algoscope.configuration import TrainingConfig, preset
-from algoscope.experiments.distances import Distances, Yardstick
 from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
 from algoscope.experiments.learners import NoLearnerError, train
-from algoscope.experiments.measured import forget_others, names_in
-from algoscope.experiments.pictures import save_picture
 from algoscope.experiments.record import Claim, Table, Verdict
-from algoscope.experiments.words import listed, with_interval
-from algoscope.learner import InContextLearner
+from algoscope.experiments.references import Distances, Yardstick
+from algoscope.foundation.cache import Cache
+from algoscope.foundation.plotting import save_picture
+from algoscope.foundation.text import listed, with_interval
+from algoscope.model.learner import InContextLearner
 from algoscope.predictors import Predictor, ols, ridge
-from algoscope.tasks import LinearRegression
+from algoscope.tasks.linear import LinearRegression
+from algoscope.training.config import TrainingConfig, preset
 
 REGIONS = ("under-determined", "over-determined")
 
@@ -127,12 +127,12 @@ def measure(config: Figure2, place: Place) -> Spent:
         )
     if not kept:
         raise NoLearnerError(spent.runs)
-    forget_others(place.directory, kept)
+    Cache(place.directory).keep_only(kept)
     return spent
 
 
 def _load(directory: Path) -> list[Distances]:
-    found = [Distances.load(directory / name) for name in names_in(directory)]
+    found = [Distances.load(directory / name) for name in Cache(directory).names]
     return sorted(found, key=lambda each: Fraction(each.about["ratio"]))
 
 

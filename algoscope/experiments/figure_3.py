@@ -11,12 +11,8 @@ regression, and k steps of gradient descent or of Newton may resemble it more.
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from algoscope.configuration import TrainingConfig, preset
-from algoscope.experiments.distances import Distances, Yardstick, about_run
 from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
 from algoscope.experiments.learners import MEASURED, NoLearnerError, train
-from algoscope.experiments.measured import forget_others, names_in
-from algoscope.experiments.panels import Wider, later_references
 from algoscope.experiments.phases import (
     REGION,
     Series,
@@ -28,9 +24,18 @@ from algoscope.experiments.phases import (
     series_of,
     width_claim,
 )
+from algoscope.experiments.references import (
+    Distances,
+    Wider,
+    Yardstick,
+    about_run,
+    later_references,
+)
+from algoscope.foundation.cache import Cache
 from algoscope.predictors import figure_1_references
-from algoscope.sweeps.grid import Grid
-from algoscope.tasks import LinearRegression
+from algoscope.tasks.linear import LinearRegression
+from algoscope.training.config import TrainingConfig, preset
+from algoscope.training.sweeps.grid import Grid
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ def measure(config: Figure3, place: Place) -> Spent:
         kept.append(name)
     if not kept:
         raise NoLearnerError(spent.runs)
-    forget_others(place.directory, kept)
+    Cache(place.directory).keep_only(kept)
     return spent
 
 
@@ -108,7 +113,7 @@ def _name(run: TrainingConfig) -> str:
 
 
 def _series(directory: Path) -> list[Series]:
-    runs = [Distances.load(directory / name) for name in names_in(directory)]
+    runs = [Distances.load(directory / name) for name in Cache(directory).names]
     dims = sorted({each.about["dim"] for each in runs})
     return [
         series_of([each for each in runs if each.about["dim"] == dim], axis)

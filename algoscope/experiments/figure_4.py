@@ -8,26 +8,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from algoscope.configuration import TrainingConfig, preset
 from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
 from algoscope.experiments.learners import model_or_run
-from algoscope.experiments.measured import once
-from algoscope.experiments.pictures import FORMATS
-from algoscope.experiments.places import read_at_labels
 from algoscope.experiments.readings import (
     controls_are_worse,
     decoded_accurately,
     deep_not_input,
     moment_before_weights,
     nonlinear_is_better,
+    read_at_labels,
     sentences,
     tables,
 )
-from algoscope.probing import ProbingConfig, ProbingResult, budget, probe, untrained
-from algoscope.probing.chunks import digest_of_learner
-from algoscope.probing.figures import draw_attention, draw_controls, draw_layers
-from algoscope.provenance import provenance
-from algoscope.tasks import LinearRegression
+from algoscope.foundation.cache import Cache
+from algoscope.foundation.machine import provenance
+from algoscope.foundation.plotting import FORMATS, save_figure
+from algoscope.probing import (
+    ProbingConfig,
+    ProbingResult,
+    find_budget,
+    probe,
+    untrained,
+)
+from algoscope.probing.figures import attention_figure, controls_figure, layers_figure
+from algoscope.tasks.linear import LinearRegression
+from algoscope.training.config import TrainingConfig, preset
 
 PROBED = "probing.json"
 
@@ -60,14 +65,6 @@ def measure(config: Figure4, place: Place) -> Spent:
 
     def save() -> None:
         place.note(f"probing {learner.name}, {control.name} and an untrained network")
-        told = [0]
-
-        def progress(done: int, total: int) -> None:
-            share = 100 * done // total
-            if share >= told[0] + 5:
-                told[0] = share
-                place.note(f"probing: {share} %")
-
         probe(
             learner,
             LinearRegression(learner.dim),
@@ -75,16 +72,16 @@ def measure(config: Figure4, place: Place) -> Spent:
             targets=config.targets,
             controls=[control, untrained(learner)],
             directory=kept / "chunks",
-            progress=progress,
+            progress=place.progress,
         ).save(kept)
 
     identity: dict[str, Any] = {
         "probing": config.probing.as_dict(),
         "targets": config.targets,
-        "learners": [digest_of_learner(each) for each in (learner, control)],
+        "learners": [each.digest for each in (learner, control)],
         "versions": provenance(),
     }
-    return spent + more + Spent(once(kept, PROBED, identity, save))
+    return spent + more + Spent(Cache(kept).file(PROBED, identity, save))
 
 
 def _probing(directory: Path) -> Path:
@@ -123,26 +120,27 @@ def draw_fourth(directory: Path) -> tuple[str, ...]:
     found = _load(directory)
     names = ["figure_4_layers"]
     for ending in FORMATS:
-        draw_layers(found, directory / f"{names[0]}{ending}")
+        save_figure(layers_figure(found), directory / f"{names[0]}{ending}")
     for kind in found.kinds:
         names.append(f"figure_4_attention_{kind}")
         for ending in FORMATS:
-            draw_attention(found, directory / f"{names[-1]}{ending}", kind=kind)
+            figure = attention_figure(found, kind=kind)
+            save_figure(figure, directory / f"{names[-1]}{ending}")
     return tuple(names)
 
 
 def draw_fifth(directory: Path) -> tuple[str, ...]:
     """Draw the error per layer of the controls."""
     for ending in FORMATS:
-        draw_controls(_load(directory), directory / f"figure_5{ending}")
+        save_figure(controls_figure(_load(directory)), directory / f"figure_5{ending}")
     return ("figure_5",)
 
 
 def measuring(config: Figure4) -> float:
     """Return the seconds that probing takes: three learners of the same size."""
-    from algoscope.learner import InContextLearner
+    from algoscope.model.learner import InContextLearner
     from algoscope.probing import estimate_cost
-    from algoscope.training import initial_state
+    from algoscope.training.loop import initial_state
 
     if config.training is None:
         like = InContextLearner.from_pretrained(config.model)
@@ -154,9 +152,9 @@ def measuring(config: Figure4) -> float:
 
 PAPER = replace(preset("paper"), dim=4, num_examples=41)  # prefixes end at 40
 BUDGETS = {
-    "smoke": Figure4(budget("smoke")),
-    "cpu": Figure4(budget("cpu")),
-    "paper": Figure4(budget("paper"), training=PAPER),
+    "smoke": Figure4(find_budget("smoke")),
+    "cpu": Figure4(find_budget("cpu")),
+    "paper": Figure4(find_budget("paper"), training=PAPER),
 }
 
 EXPERIMENT = Experiment(

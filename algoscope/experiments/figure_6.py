@@ -4,22 +4,21 @@ R² of the best linear fit to predictions at fresh queries, per number of exampl
 linear algorithm has R² = 1 throughout.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from algoscope.comparison import compare
-from algoscope.configuration import TrainingConfig, preset
-from algoscope.curves import Curve
+from algoscope.comparison.compare import compare
+from algoscope.comparison.figures import linearity_figure
+from algoscope.comparison.intervals import Curve
+from algoscope.comparison.result import Comparison
 from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
 from algoscope.experiments.learners import model_or_run
-from algoscope.experiments.measured import measure_only
-from algoscope.experiments.pictures import FORMATS
 from algoscope.experiments.record import Claim, Table, Verdict
-from algoscope.experiments.words import listed, number, with_interval
-from algoscope.figures import draw_linearity
+from algoscope.foundation.plotting import FORMATS, save_figure
+from algoscope.foundation.text import listed, number, with_interval
 from algoscope.predictors import ols, ridge
-from algoscope.results import Comparison
-from algoscope.tasks import LinearRegression
+from algoscope.tasks.linear import LinearRegression
+from algoscope.training.config import TrainingConfig, preset
 
 FILE = "linearity.json"
 LINEAR = 0.99  # from here on, a learner counts as linear
@@ -54,7 +53,8 @@ def measure(config: Figure6, place: Place) -> Spent:
             num_queries=config.num_queries,
         ).save(place.directory / FILE)
 
-    return spent + Spent(measure_only(place.directory, FILE, config, learner, save))
+    identity = {"config": asdict(config), "learner": learner.digest}
+    return spent + place.measure_once(FILE, identity, save)
 
 
 def _own(found: Comparison) -> Curve:
@@ -111,7 +111,7 @@ def draw(directory: Path) -> tuple[str, ...]:
     """Draw R² against n."""
     found = Comparison.load(directory / FILE)
     for ending in FORMATS:
-        draw_linearity(found, directory / f"figure_6{ending}")
+        save_figure(linearity_figure(found), directory / f"figure_6{ending}")
     return ("figure_6",)
 
 

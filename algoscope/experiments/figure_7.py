@@ -1,22 +1,163 @@
-"""Figure 7: products through GeLU, tanh and ReLU on [−0.1, 0.1] (paper app. G)."""
+"""Squares through GeLU, tanh and ReLU: the paper's figure 7, and what is better.
+
+`approximate_squares` computes, `SquareApproximations` is saved and loaded as JSON, and
+`draw_squares` draws it without computing anything again.
+"""
 
 from dataclasses import asdict, dataclass
+from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from algoscope.construction.product_figure import (
-    SquareApproximations,
-    SquareCurve,
-    approximate_squares,
-    draw_squares,
+from algoscope.construction.compiler.activations import shift_without
+from algoscope.construction.compiler.products import (
+    PAPER_SQUARE,
+    PiecewiseSquare,
+    Product,
+    paper_difference,
+    paper_product,
+    piecewise_square,
+    quarter_square,
+    richardson,
+    shifted,
+    uniform_square,
 )
 from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
-from algoscope.experiments.measured import forget_others, once
-from algoscope.experiments.pictures import FORMATS
 from algoscope.experiments.record import Claim, Table, Verdict
-from algoscope.experiments.words import number
-from algoscope.provenance import provenance
+from algoscope.foundation.files import read_saved, write_saved
+from algoscope.foundation.plotting import FORMATS, require_ending, save_figure
+from algoscope.foundation.text import number
+from algoscope.foundation.validation import require_at_least
+
+SAVED = "squares"
+
+# The paper's first. Okabe and Ito's palette, from vermilion.
+COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7")
+STYLES: Any = ("-", "--", (0, (4, 1.5, 1, 1.5)), (0, (1, 1.2)))
+ERRORS = (1e-13, 1e-2)  # shown
+
+
+@dataclass(frozen=True)
+class SquareCurve:
+    """One approximation of x²: in which panel, under which name, at what cost."""
+
+    panel: str
+    name: str
+    num_units: int
+    values: list[float]
+
+
+@dataclass(frozen=True)
+class SquareApproximations:
+    """x, and for every approximation its values there."""
+
+    x: list[float]
+    curves: list[SquareCurve]
+
+    def save(self, path: Path) -> None:
+        """Write the approximations as JSON."""
+        write_saved(path, SAVED, asdict(self))
+
+    @classmethod
+    def load(cls, path: Path) -> "SquareApproximations":
+        """Read approximations that `save` wrote."""
+
+        def build(values: dict[str, Any]) -> SquareApproximations:
+            curves = [SquareCurve(**curve) for curve in values.pop("curves")]
+            if any(len(curve.values) != len(values["x"]) for curve in curves):
+                raise KeyError("values")
+            return cls(curves=curves, **values)
+
+        return read_saved(path, SAVED, build)
+
+
+def approximate_squares(num_points: int = 400) -> SquareApproximations:
+    """Return the approximations of x² for |x| ≤ 0.1, in double precision.
+
+    A product multiplies x by itself, at the scale S = 1 of the paper's figure.
+    """
+    require_at_least("num_points", num_points, 2)
+    even = "even part at b = {:.2f}".format
+    squares: dict[str, dict[str, Product | PiecewiseSquare]] = {
+        "GeLU": {
+            "paper": paper_product(1.0),
+            even(0): quarter_square("gelu", 1.0),
+            even(shift_without(4, "gelu")): shifted("gelu", 1.0),
+            "even parts, 3 scales": richardson("gelu", 3, 1.0),
+        },
+        "tanh": {
+            "paper, δ = 0.001": paper_difference(1e-3),
+            even(shift_without(3, "tanh")): quarter_square("tanh", 1.0),
+            even(shift_without(4, "tanh")): shifted("tanh", 1.0),
+            "even parts, 3 scales": richardson("tanh", 3, 1.0),
+        },
+        "ReLU": {
+            "paper": PAPER_SQUARE,
+            "paper's knots, best weights": piecewise_square(
+                PAPER_SQUARE.knots, PAPER_SQUARE.end
+            ),
+            "equal pieces": uniform_square(3, PAPER_SQUARE.end),
+            "more equal pieces": uniform_square(12, PAPER_SQUARE.end),
+        },
+    }
+    x = np.linspace(-PAPER_SQUARE.end, PAPER_SQUARE.end, num_points)
+    curves = [
+        SquareCurve(
+            panel,
+            name,
+            square.num_units,
+            (square(x, x) if isinstance(square, Product) else square(x)).tolist(),
+        )
+        for panel, each in squares.items()
+        for name, square in each.items()
+    ]
+    return SquareApproximations(x.tolist(), curves)
+
+
+def draw_squares(result: SquareApproximations, path: Path) -> None:
+    """Draw figure 7: above the squares, below their errors on a logarithmic scale.
+
+    The file's ending decides the format.
+    """
+    require_ending(path)
+    panels = list(dict.fromkeys(curve.panel for curve in result.curves))
+    figure = Figure(figsize=(3.7 * len(panels), 6.6), layout="constrained")
+    axes = figure.subplots(2, len(panels), sharex=True, sharey="row", squeeze=False)
+    for panel, above, below in zip(panels, *axes, strict=True):
+        curves = [curve for curve in result.curves if curve.panel == panel]
+        _draw_panel(result.x, curves, above, below)
+        above.set_title(panel)
+        below.set_xlabel("x")
+    axes[0, 0].set_ylabel("approximation of x²")
+    axes[1, 0].set_ylabel("|error|")
+    save_figure(figure, path)
+
+
+def _draw_panel(
+    x: list[float], curves: list[SquareCurve], above: Axes, below: Axes
+) -> None:
+    exact = np.square(x)
+    above.plot(x, exact, color="0.8", lw=5, label="x²", solid_capstyle="butt")
+    looks = zip(curves, cycle(COLORS), cycle(STYLES), strict=False)
+    for curve, color, style in looks:
+        label = f"{curve.name} ({curve.num_units} units)"
+        above.plot(x, curve.values, color=color, ls=style, lw=1.5, label=label)
+        error = np.abs(curve.values - exact)
+        error[error == 0] = np.nan  # has no logarithm
+        below.plot(x, error, color=color, ls=style, lw=1.3)
+    below.set_yscale("log")
+    below.set_ylim(*ERRORS)
+    for each in (above, below):
+        each.spines[["top", "right"]].set_visible(False)
+    below.grid(axis="y", color="0.9", lw=0.6)
+    place: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2)}
+    handles, labels = above.get_legend_handles_labels()
+    below.legend(handles, labels, fontsize=8, frameon=False, **place)
+
 
 FILE = "squares.json"
 GOOD, FAIR = 0.05, 0.25  # largest error over largest square
@@ -35,10 +176,7 @@ def measure(config: Figure7, place: Place) -> Spent:
     def save() -> None:
         approximate_squares(config.num_points).save(place.directory / FILE)
 
-    identity = {"config": asdict(config), "versions": provenance()}
-    seconds = once(place.directory, FILE, identity, save)
-    forget_others(place.directory, [FILE])
-    return Spent(seconds)
+    return place.measure_once(FILE, {"config": asdict(config)}, save)
 
 
 def _largest_error(found: SquareApproximations, curve: SquareCurve) -> float:

@@ -10,10 +10,10 @@ A run that diverged is no learner; it is told in the record and left out of figu
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from algoscope.configuration import TrainingConfig
 from algoscope.experiments.experiment import Place, Spent
 from algoscope.experiments.models import restore_models
-from algoscope.learner import InContextLearner
+from algoscope.model.learner import InContextLearner
+from algoscope.training.config import TrainingConfig
 
 EVALUATION_DATASETS = 1000
 MEASURED = "measured before: its model is not kept, so its time is not counted"
@@ -46,7 +46,7 @@ def train(
 
     Those that were `measured` and have no model are told in what was spent only.
     """
-    from algoscope.sweeps import train_all
+    from algoscope.training.sweeps import train_all
 
     distinct = list(dict.fromkeys(configs))
     results = place.directory.parent
@@ -57,15 +57,13 @@ def train(
     distinct = [c for c in distinct if c not in gone]
     if not distinct:
         return [], known
-    runs = "1 run" if len(distinct) == 1 else f"{len(distinct)} runs"
-    place.note(f"training {runs} in {place.store}")
     outcomes = train_all(
         distinct,
         place.store,
         engine=place.engine,
         workers=place.workers,
         evaluation_datasets=EVALUATION_DATASETS,
-        watch=place.watch,
+        progress=place.progress,
     )
     statuses = {
         each.config.run_id: f"{each.status}: {each.reason}"

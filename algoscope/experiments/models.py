@@ -8,9 +8,9 @@ What is kept there is not trained again, also where the store is gone or never w
 from collections.abc import Iterable
 from pathlib import Path
 
-from algoscope.checkpoints import write_atomically
-from algoscope.pretrained import CARD, CONFIG, EVALUATION, WEIGHTS
-from algoscope.runs import METRICS
+from algoscope.foundation.files import write_atomically
+from algoscope.model.checkpoints import CARD, CONFIG, EVALUATION, WEIGHTS
+from algoscope.training.run import METRICS
 
 DIRECTORY = "models"
 MOST_BYTES = 2 * 2**20  # of one model's weights

@@ -11,13 +11,11 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from algoscope.experiments.distances import Distances
-from algoscope.experiments.panels import family, paper_names
-from algoscope.experiments.pictures import save_picture
+from algoscope.comparison.result import LABELS
 from algoscope.experiments.record import Claim, Table, Verdict
-from algoscope.experiments.words import listed, with_interval
-from algoscope.figures import COLORS, STYLES
-from algoscope.results import LABELS
+from algoscope.experiments.references import Distances, family, paper_names
+from algoscope.foundation.plotting import COLORS, STYLES, save_picture
+from algoscope.foundation.text import listed, with_interval
 
 REGION = "under-determined"
 ORDER = ["gradient descent", "ridge", "OLS"]  # as the paper's learners grow

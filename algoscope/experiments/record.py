@@ -7,14 +7,20 @@
 The report and docs/results.md are made from these and never from models.
 """
 
-from dataclasses import asdict, dataclass, field, fields
+from collections import Counter
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from algoscope.checkpoints import DamagedFileError, read_json, write_json
-from algoscope.validation import require_choice
+import numpy as np
 
-FORMAT = "algoscope experiment"
+from algoscope.foundation.result import Row, SavedResult
+from algoscope.foundation.validation import InvalidValueError, require_choice
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 RESULT = "result.json"
 
 Verdict = Literal["reproduced", "partly", "not reproduced", "not testable"]
@@ -43,49 +49,83 @@ class Claim:
         require_choice("verdict", self.verdict, get_args(Verdict))
 
 
-@dataclass(frozen=True)
-class Record:
+@dataclass(frozen=True, repr=False)
+class Record(SavedResult):
     """One finished experiment."""
+
+    kind: ClassVar[str] = "experiment"
+    file: ClassVar[str] = RESULT
 
     figure: str  # fig1, …, fig8
     title: str
     budget: str
-    command: str  # what makes this result again
+    command: str  # that reproduces this result
     config: dict[str, Any]
     versions: dict[str, str]
-    seconds: float  # of computing, over all sittings
+    seconds: float  # of computing, over all sessions
     findings: tuple[str, ...]  # sentences
     figures: tuple[str, ...]  # names of files, without their endings
     tables: tuple[Table, ...] = ()
     claims: tuple[Claim, ...] = ()
     runs: dict[str, str] = field(default_factory=dict)  # id: status, of trained models
+    directory: Path | None = field(default=None, compare=False)  # where it is saved
 
-    def save(self, directory: Path) -> None:
-        """Write `result.json`."""
-        write_json(directory / RESULT, {"format": FORMAT, **asdict(self)})
+    @property
+    def sentence(self) -> str:
+        """How many of the paper's claims were reproduced."""
+        counts = Counter(claim.verdict for claim in self.claims)
+        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        return f"{self.figure} with budget {self.budget}: {verdicts or 'no claims'}."
+
+    def rows(self) -> list[Row]:
+        """Return the claims: what the paper says, what was measured, the verdict."""
+        names = ("name", "verdict", "paper", "measured", "reason")
+        return [{name: getattr(claim, name) for name in names} for claim in self.claims]
+
+    def plot(self, axes: "Axes | None" = None) -> "Figure":
+        """Show the experiment's first figure, as it was drawn into its directory."""
+        from matplotlib.figure import Figure
+        from PIL import Image
+
+        from algoscope.foundation.plotting import owner_of
+
+        if self.directory is None:
+            remedy = "Load it: `Record.load(directory)`."
+            raise InvalidValueError("record", "be saved", "one that is not", remedy)
+        image = Image.open(self.directory / f"{self.figures[0]}.png").convert("RGB")
+        size = (image.width / 120, image.height / 120)
+        panel = Figure(figsize=size).subplots() if axes is None else axes
+        panel.imshow(np.asarray(image))
+        panel.set_axis_off()
+        figure = owner_of(panel)
+        if axes is None:
+            figure.subplots_adjust(0, 0, 1, 1)
+        return figure
+
+    def to_fields(self) -> tuple[Row, dict[str, np.ndarray]]:
+        values = asdict(self)
+        del values["directory"]
+        return values, {}
 
     @classmethod
-    def load(cls, directory: Path) -> "Record":
-        """Read what `save` wrote."""
-        values = read_json(directory / RESULT)
-        try:
-            if values.pop("format") != FORMAT:
-                raise KeyError("format")
-            if set(values) != {each.name for each in fields(cls)}:
-                raise KeyError("fields")
-            tables = tuple(
-                Table(each["title"], tuple(each["header"]), _rows(each["rows"]))
-                for each in values.pop("tables")
+    def load(cls, path: Path | str) -> "Record":
+        """Read the record in a directory."""
+        return replace(super().load(path), directory=Path(path))
+
+    @classmethod
+    def from_fields(cls, values: Row, arrays: dict[str, np.ndarray]) -> "Record":
+        odd = {each.name for each in fields(cls)} - {"directory"} ^ set(values)
+        if odd:
+            raise KeyError(min(odd))
+        tables = tuple(
+            Table(
+                each["title"],
+                tuple(each["header"]),
+                tuple(tuple(row) for row in each["rows"]),
             )
-            claims = tuple(Claim(**each) for each in values.pop("claims"))
-            for name in ("findings", "figures"):
-                values[name] = tuple(values[name])
-            return cls(tables=tables, claims=claims, **values)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DamagedFileError(
-                str(directory / RESULT), "hold a saved experiment", f"an error: {error}"
-            ) from error
-
-
-def _rows(rows: list[list[str]]) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(row) for row in rows)
+            for each in values.pop("tables")
+        )
+        claims = tuple(Claim(**each) for each in values.pop("claims"))
+        for name in ("findings", "figures"):
+            values[name] = tuple(values[name])
+        return cls(tables=tables, claims=claims, **values)

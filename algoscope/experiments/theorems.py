@@ -14,20 +14,17 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
-from algoscope.checkpoints import read_json, write_json
 from algoscope.construction import build
 from algoscope.construction.algorithms import SGD, Algorithm, OneExampleRidge
-from algoscope.construction.chain import Chain
-from algoscope.construction.chains import theorem_1, theorem_2
-from algoscope.construction.tokens import example_tokens
+from algoscope.construction.paper.chain import Chain
+from algoscope.construction.paper.theorems import theorem_1, theorem_2
 from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
-from algoscope.experiments.measured import forget_others, once
-from algoscope.experiments.pictures import save_picture
 from algoscope.experiments.record import Claim, Table, Verdict
-from algoscope.experiments.words import listed, number
-from algoscope.figures import COLORS
-from algoscope.provenance import provenance
-from algoscope.transformer import Transformer
+from algoscope.foundation.files import read_json, write_json
+from algoscope.foundation.plotting import COLORS, save_picture
+from algoscope.foundation.text import listed, number
+from algoscope.model.tokens import example_tokens
+from algoscope.model.transformer import Transformer
 
 FILE = "sizes.json"
 EXACT = 1e-6  # largest error that counts as computing it
@@ -119,10 +116,7 @@ def measure(config: Theorems, place: Place) -> Spent:
             sizes = [asdict(each) for each in _sizes(config)]
         write_json(place.directory / FILE, {"sizes": sizes})
 
-    identity = {"config": asdict(config), "versions": provenance()}
-    seconds = once(place.directory, FILE, identity, save)
-    forget_others(place.directory, [FILE])
-    return Spent(seconds)
+    return place.measure_once(FILE, {"config": asdict(config)}, save)
 
 
 def _load(directory: Path) -> list[Size]:

@@ -9,13 +9,17 @@ from typing import Any
 import jax
 import numpy as np
 
-from algoscope.evaluation import held_out, predict_queries
+from algoscope.comparison.gradients import influences
+from algoscope.comparison.metrics import (
+    cosine_similarity,
+    implied_weights,
+    squared_distance,
+)
+from algoscope.comparison.predict import held_out, predict_queries
+from algoscope.comparison.symmetries import symmetries
 from algoscope.identification.fitting import Hypothesis
-from algoscope.measurements.gradients import influences
-from algoscope.measurements.symmetries import symmetries
-from algoscope.metrics import cosine_similarity, implied_weights, squared_distance
 from algoscope.predictors import BlackBox, Predictor
-from algoscope.tasks import Task
+from algoscope.tasks.task import Task
 
 BLACK_BOX_DATASETS, DATASETS = 3, 12
 INFLUENCED = 8  # the most examples before a query whose labels are moved

@@ -1,36 +1,84 @@
-"""The hypotheses: families of learning algorithms with parameters to be fitted.
+"""A hypothesis up to its parameters: what `families` lists and `fitting` fits."""
 
-A family maps a dataset and its continuous parameters to predictions at every position,
-for all of its discrete choices (the number of steps, of neighbors) at once. They are
-the predictors of the panel, and affine versions of those that scikit-learn has.
-"""
-
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from algoscope.identification.family import Family, Parameter, Predictions
 from algoscope.predictors.accelerated import (
     chebyshev_iterates,
     conjugate_gradients_iterates,
     heavy_ball_iterates,
+    newton_iterates,
 )
-from algoscope.predictors.constant import average_prefix_weights, zero_prefix_weights
-from algoscope.predictors.gradient_descent import gd_iterates, gd_plus_plus_iterates
-from algoscope.predictors.kernel import kernel_prefix_predictions
+from algoscope.predictors.gradient_descent import (
+    average_prefix_weights,
+    gd_iterates,
+    gd_plus_plus_iterates,
+    zero_prefix_weights,
+)
 from algoscope.predictors.lasso import lasso_prefix_weights, lasso_weights
-from algoscope.predictors.least_squares import ols_prefix_weights
+from algoscope.predictors.least_squares import (
+    ols_prefix_weights,
+    ridge_prefix_weights,
+    rls_prefix_weights,
+)
 from algoscope.predictors.moments import prefix_moments, prefix_sizes
-from algoscope.predictors.nearest_neighbors import knn
-from algoscope.predictors.newton import newton_iterates
-from algoscope.predictors.optimal import optimal_gd_prefix_weights
-from algoscope.predictors.recursive import rls_prefix_weights
-from algoscope.predictors.ridge import ridge_prefix_weights
+from algoscope.predictors.neighbors import kernel_prefix_predictions, knn
+from algoscope.predictors.optimal_rates import optimal_gd_prefix_weights
 from algoscope.predictors.stochastic import kaczmarz_prefix_weights, sgd_prefix_weights
+
+Predictions = Float[Array, "choices examples"]
+
+NEAR_ZERO = 0.01  # from here on, the grid of a parameter that may be 0 is geometric
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A continuous parameter, and the range in which it is sought."""
+
+    name: str
+    low: float
+    high: float
+    scale: Literal["log", "linear", "from zero"] = "log"
+
+    def grid(self, size: int) -> np.ndarray:
+        """Return points over the whole range, in the coordinate of the search."""
+        if self.scale == "from zero":
+            steps = np.linspace(0, math.log1p(self.high / NEAR_ZERO), size)
+            return NEAR_ZERO * np.expm1(steps)
+        spaced = np.geomspace if self.scale == "log" else np.linspace
+        points = spaced(self.low, self.high, size)
+        return np.log(points) if self.scale == "log" else points
+
+    def value(self, coordinate: Any) -> Any:
+        """Return the value at a coordinate, a number or a traced one."""
+        if self.scale != "log":
+            return coordinate
+        exp = math.exp if isinstance(coordinate, float) else jnp.exp
+        return exp(coordinate)
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """A learning algorithm up to its parameters."""
+
+    name: str
+    predict: Callable[..., Predictions]
+    parameters: tuple[Parameter, ...] = ()
+    choices: tuple[dict[str, Any], ...] = ({},)
+    fixed: tuple[tuple[str, Any], ...] = ()  # what this variant of the family assumes
+
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers are fitted, discrete ones included."""
+        return len(self.parameters) + (len(self.choices) > 1) + len(self.fixed)
+
 
 STEPS = (*range(1, 17), 24, 32, 48, 64)
 FEW_STEPS = tuple(range(1, 13))

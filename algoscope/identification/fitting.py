@@ -8,7 +8,6 @@ where cᵢ is the mean square of the labels and predictions of dataset i, so tha
 dataset counts for more because its numbers are large. ρ = 0 is the same function.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import product
@@ -18,10 +17,10 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from algoscope.evaluation import Inputs, Labels, run_in_batches
-from algoscope.identification.families import FAMILIES
-from algoscope.identification.family import Family
-from algoscope.sequences import append_query
+from algoscope.comparison.predict import Inputs, Labels, run_in_batches
+from algoscope.foundation.progress import Progress, Steps
+from algoscope.identification.families import FAMILIES, Family
+from algoscope.model.tokens import append_query
 
 BLOCK = 48  # datasets in one compiled call
 GRID_SIZE = {0: 1, 1: 36, 2: 9}  # points per parameter, by the number of parameters
@@ -199,25 +198,25 @@ def polish(starts: Starts, observations: Observations) -> tuple[float, Hypothesi
     return starts[0]
 
 
-def fit(
-    observations: Observations, progress: Callable[[str], None]
-) -> list[Hypothesis]:
+def fit(observations: Observations, progress: Progress) -> list[Hypothesis]:
     """Return the nearest member of every family.
 
     Families are polished from the most promising on. Once one of them is the predictor
     itself, those that the grid puts far behind stay as they are.
     """
     scanned = []
+    steps = Steps(progress, "trying families", len(FAMILIES))
     for family in FAMILIES:
-        progress(f"trying {family.name}")
         scanned.append(scan(family, observations))
+        steps.add(note=family.name)
     found, hypotheses = False, {}
+    steps = Steps(progress, "fitting families", len(FAMILIES))
     ranks = sorted(range(len(scanned)), key=lambda index: scanned[index][0][0])
     for place, index in enumerate(ranks):
         loss, hypothesis = scanned[index][0]
         if not found or place < POLISHED:
-            progress(f"fitting {hypothesis.family.name}")
             loss, hypothesis = polish(scanned[index], observations)
+        steps.add(note=hypothesis.family.name)
         found = found or loss < FOUND
         hypotheses[index] = hypothesis
     return [hypotheses[index] for index in range(len(scanned))]

@@ -1,34 +1,62 @@
-"""Which learning algorithm is it? The hypotheses, ranked by what a black box predicts.
+"""The distance of a hypothesis over the datasets that it fits best, with its interval.
 
-1. The box is asked on datasets of some suites, at every number of examples.
-2. Every family is fitted to half of the answers and measured on the other half.
-3. Of many more datasets, those on which the best hypotheses differ most are chosen;
-   the box is asked again, and the ranking is made on these and on the other half.
-
-Among hypotheses that fit equally well the one with the fewest parameters wins. When
-even the nearest is too far, the answer is `none`.
+A solver that did not converge on a few datasets, or ties that it breaks another way, do
+not make another algorithm.
 """
 
 import warnings
-from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from algoscope.curves import regime_spans
-from algoscope.evaluation import predict_exactly
+from algoscope.comparison.compare import DEFAULT_EXAMPLES, asked_on
+from algoscope.comparison.intervals import regime_spans
+from algoscope.comparison.metrics import squared_prediction_difference
+from algoscope.comparison.predict import counted, predict_exactly
+from algoscope.foundation.machine import provenance
+from algoscope.foundation.progress import Progress, shown
+from algoscope.foundation.validation import require_at_least, require_choice
 from algoscope.identification.evidence import gather
 from algoscope.identification.fitting import Hypothesis, Observations, fit, refine
 from algoscope.identification.result import Candidate, Identification, Regime
 from algoscope.identification.suites import SUITES, Probes, draw_probes
-from algoscope.identification.typical import best_fitted, interval, typical
-from algoscope.learner import InContextLearner
-from algoscope.metrics import squared_prediction_difference
+from algoscope.model.learner import InContextLearner
 from algoscope.predictors import BlackBox, Predictor, PredictorFailedError
-from algoscope.provenance import provenance
-from algoscope.tasks import Task
-from algoscope.validation import require_at_least, require_choice
+from algoscope.tasks.task import Task
+
+KEPT = 0.8  # of the datasets, those that a hypothesis fits best
+RESAMPLES = 1000  # for an interval
+
+
+def best_fitted(
+    per_dataset: Float[np.ndarray, "*rest datasets"],
+) -> Int[np.ndarray, "*rest kept"]:
+    """Return the places of the datasets that fit best, the best first."""
+    num_kept = max(round(KEPT * per_dataset.shape[-1]), 1)
+    return np.argsort(per_dataset, axis=-1, kind="stable")[..., :num_kept]
+
+
+def typical(
+    per_dataset: Float[np.ndarray, "*rest datasets"],
+) -> Float[np.ndarray, " *rest"]:
+    """Return the mean over the datasets that fit best."""
+    nearest = np.take_along_axis(per_dataset, best_fitted(per_dataset), axis=-1)
+    return np.asarray(nearest.mean(axis=-1))
+
+
+def interval(
+    per_dataset: Float[np.ndarray, " datasets"], seed: int
+) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of `typical`, over all datasets."""
+    n = len(per_dataset)
+    drawn = np.random.default_rng(seed).integers(0, n, (RESAMPLES, n))
+    # No interpolation: where a hypothesis diverges, a mean may be infinite.
+    bounds = np.quantile(
+        typical(per_dataset[drawn]), [0.025, 0.975], method="inverted_cdf"
+    )
+    return float(bounds[0]), float(bounds[1])
+
 
 Domain = Literal["task", "everywhere"]
 
@@ -42,27 +70,29 @@ POOL = 8  # datasets to choose from, for each one chosen
 FITTED = 48  # datasets that families are fitted to, at least
 FOLDS = 4  # of the data, on each of which the winner's parameters are fitted again
 
-Progress = Callable[[str], None]
-
 
 def identify(
     predictor: Predictor | BlackBox,
-    task: Task,
+    task: Task | None = None,
     *,
-    num_examples: int = 20,
+    num_examples: int | None = None,
     num_datasets: int | None = None,
     domain: Domain | None = None,
     seed: int = 0,
     with_evidence: bool = True,
-    progress: Progress = lambda stage: None,
+    progress: Progress | bool = True,
 ) -> Identification:
     """Say which learning algorithm a predictor runs.
 
+    A model knows its task; for any other predictor, `task` says on which data it is
+    asked. `num_examples` is by default 20, or as many as a model has room for.
     `domain` is where it is held to the answer: on its `task`, the default for an
     `InContextLearner`, or `everywhere`, on data of other kinds too, for all others.
     Without `with_evidence` only the distances are measured, which is faster.
     `num_datasets` is by default 96 for a black box and 192 for what JAX runs.
     """
+    task, room = asked_on(predictor, task, num_examples)
+    num_examples = num_examples or min(room, DEFAULT_EXAMPLES)
     require_at_least("num_examples", num_examples, 2)
     if num_datasets is None:
         num_datasets = 96 if isinstance(predictor, BlackBox) else 192
@@ -71,8 +101,31 @@ def identify(
     if domain is None:
         domain = "task" if isinstance(predictor, InContextLearner) else "everywhere"
     require_choice("domain", domain, THRESHOLD)
-    suites = ("task",) if domain == "task" else SUITES
+    with shown(progress) as report:
+        return _identify(
+            counted(predictor, report),
+            task,
+            num_examples=num_examples,
+            num_datasets=num_datasets,
+            domain=domain,
+            seed=seed,
+            with_evidence=with_evidence,
+            progress=report,
+        )
 
+
+def _identify(
+    predictor: Predictor | BlackBox,
+    task: Task,
+    *,
+    num_examples: int,
+    num_datasets: int,
+    domain: Domain,
+    seed: int,
+    with_evidence: bool,
+    progress: Progress,
+) -> Identification:
+    suites = ("task",) if domain == "task" else SUITES
     to_fit, to_test, pool = draw_probes(
         suites,
         task,
@@ -85,12 +138,10 @@ def identify(
         answers = predict_exactly(predictor, probes.x, probes.y)
         return Observations(probes.x, probes.y, answers.astype(np.float64))
 
-    progress(f"asking {predictor.name}")
     training, testing = ask(to_fit), ask(to_test)
     sample = training.take(slice(None, None, max(len(training.x) // FITTED, 1)))
     hypotheses = fit(sample, progress)
 
-    progress("asking where the nearest differ")
     first = [_distance(h, testing) for h in hypotheses]
     order = np.argsort(first, kind="stable")
     for i in order[:CONTENDERS]:
@@ -104,7 +155,6 @@ def identify(
     distances = {h: float(typical(d)) for h, d in per_dataset.items()}
     ranked = _rank(hypotheses, distances)
     winner = ranked[0]
-    progress("measuring the uncertainty")
     folds = _refit(winner, training)
     spans = regime_spans(task.dim, num_examples)
     candidates = [
@@ -116,7 +166,6 @@ def identify(
         _regime(name, ranked, candidates, threshold, span) for name, *span in spans
     ]
     fits = distances[winner] <= threshold
-    progress("gathering evidence")
     return Identification(
         target=predictor.name,
         verdict=winner.family.name if fits else "none",

@@ -1,13 +1,19 @@
 """What an identification found: data that is saved, loaded, tabulated and said."""
 
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from algoscope.checkpoints import DamagedFileError, read_json, write_json
-from algoscope.strict_json import number
+import numpy as np
 
-FORMAT = "algoscope identification"
+from algoscope.foundation.files import parse_number
+from algoscope.foundation.result import Row, SavedResult
+
+if TYPE_CHECKING:
+    pass
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -36,9 +42,11 @@ class Regime:
     distance: float
 
 
-@dataclass(frozen=True)
-class Identification:
+@dataclass(frozen=True, repr=False)
+class Identification(SavedResult):
     """The ranked answer, with what it rests on."""
+
+    kind: ClassVar[str] = "identification"
 
     target: str
     verdict: str
@@ -85,39 +93,48 @@ class Identification:
             f"{second.name} at {second.distance:.2g}."
         )
 
-    def save(self, path: Path) -> None:
-        """Write the identification as JSON."""
-        write_json(path, {"format": FORMAT, **asdict(self)})
+    def rows(self) -> list[Row]:
+        """Return the hypotheses, the nearest first, with distances per regime."""
+        return [
+            {
+                "hypothesis": each.name,
+                "family": each.family,
+                "distance": each.distance,
+                "low": each.low,
+                "high": each.high,
+                **each.regimes,
+            }
+            for each in self.candidates
+        ]
+
+    def plot(self, axes: "Axes | None" = None) -> "Figure":
+        """Draw the distance of every hypothesis, with its interval."""
+        from algoscope.identification.figures import identification_figure
+
+        return identification_figure(self, axes)
+
+    def to_fields(self) -> tuple[Row, dict[str, np.ndarray]]:
+        return asdict(self), {}
 
     @classmethod
-    def load(cls, path: Path) -> "Identification":
-        """Read an identification that `save` wrote."""
-        values = read_json(path)
-        try:
-            if values.pop("format") != FORMAT:
-                raise KeyError("format")
-            candidates = [_candidate(c) for c in values.pop("candidates")]
-            regimes = [
-                Regime(**r | {"distance": number(r["distance"])})
-                for r in values.pop("regimes")
-            ]
-            ranges = {k: tuple(v) for k, v in values.pop("parameter_ranges").items()}
-            return cls(
-                candidates=candidates,
-                regimes=regimes,
-                parameter_ranges=ranges,
-                **values,
-            )
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise DamagedFileError(
-                str(path), "hold a saved identification", f"an error in {error}"
-            ) from error
+    def from_fields(
+        cls, values: Row, arrays: dict[str, np.ndarray]
+    ) -> "Identification":
+        candidates = [_candidate(c) for c in values.pop("candidates")]
+        regimes = [
+            Regime(**r | {"distance": parse_number(r["distance"])})
+            for r in values.pop("regimes")
+        ]
+        ranges = {k: tuple(v) for k, v in values.pop("parameter_ranges").items()}
+        return cls(
+            candidates=candidates, regimes=regimes, parameter_ranges=ranges, **values
+        )
 
 
 def _candidate(values: dict[str, Any]) -> Candidate:
     restored: dict[str, Any] = {
-        name: number(values[name]) for name in ("distance", "low", "high")
+        name: parse_number(values[name]) for name in ("distance", "low", "high")
     }
     for name in ("regimes", "median_spd"):
-        restored[name] = {key: number(each) for key, each in values[name].items()}
+        restored[name] = {key: parse_number(each) for key, each in values[name].items()}
     return Candidate(**values | restored)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.evaluation import held_out
-from algoscope.tasks import Task
+from algoscope.comparison.predict import held_out
+from algoscope.tasks.task import Task
 
 
 class Probes(NamedTuple):

@@ -5,6 +5,6 @@ from algoscope.patching.ablations import ablate as ablate
 from algoscope.patching.ablations import parts_of as parts_of
 from algoscope.patching.config import BUDGETS as BUDGETS
 from algoscope.patching.config import PatchingConfig as PatchingConfig
-from algoscope.patching.config import budget as budget
-from algoscope.patching.patching import patch as patch
+from algoscope.patching.config import find_budget as find_budget
+from algoscope.patching.patch import patch as patch
 from algoscope.patching.result import PatchingResult as PatchingResult

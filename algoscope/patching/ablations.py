@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from algoscope.evaluation import Inputs, Labels
-from algoscope.layer import TransformerLayer, layer_norm
-from algoscope.learner import InContextLearner
-from algoscope.sequences import encode_context
-from algoscope.transformer import Transformer, run_compiled
+from algoscope.comparison.predict import Inputs, Labels
+from algoscope.model.layer import TransformerLayer, layer_norm
+from algoscope.model.learner import InContextLearner
+from algoscope.model.tokens import encode_context
+from algoscope.model.transformer import Transformer, run_compiled
 
 MEAN_DATASETS = 256  # that the mean of a part is taken over
 
@@ -90,7 +90,7 @@ def _without(
         )
     transformer = eqx.tree_at(lambda each: each.layers, learner.transformer, layers)
     # One name for all: names are static, and another one would be compiled again.
-    return InContextLearner(transformer, f"{learner.name}, ablated")
+    return InContextLearner(transformer, f"{learner.name}, ablated", task=learner.task)
 
 
 def _mean_of(

@@ -3,13 +3,13 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from algoscope.learner import InContextLearner
-from algoscope.validation import (
+from algoscope.foundation.validation import (
     InvalidValueError,
     require_at_least,
     require_choice,
     require_positive,
 )
+from algoscope.model.learner import InContextLearner
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,14 @@ BUDGETS: dict[str, PatchingConfig] = {
 }
 
 
-def budget(name: str) -> PatchingConfig:
-    """Return a configuration by name.
+def find_budget(budget: str | PatchingConfig) -> PatchingConfig:
+    """Return a configuration by its name; a configuration is returned as it is.
 
     Example:
-        >>> budget("cpu").num_pairs
+        >>> find_budget("cpu").num_pairs
         128
     """
-    require_choice("budget", name, BUDGETS)
-    return BUDGETS[name]
+    if isinstance(budget, PatchingConfig):
+        return budget
+    require_choice("budget", budget, BUDGETS)
+    return BUDGETS[budget]

@@ -24,13 +24,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from algoscope.learner import InContextLearner
+from algoscope.foundation.progress import Progress, silent
+from algoscope.model.learner import InContextLearner
+from algoscope.model.tokens import encode_context
+from algoscope.model.transformer import Transformer
 from algoscope.patching.interchange import places
 from algoscope.probing.states import hidden_states, spread
-from algoscope.progress import Progress
-from algoscope.sequences import encode_context
-from algoscope.tasks import Dataset
-from algoscope.transformer import Transformer
+from algoscope.tasks.task import Dataset
 
 DIRECTIONS = ("weights", "pattern", "random")
 READ = 0.9  # a probe with a larger relative error reads nothing that could be moved
@@ -121,7 +121,7 @@ def edit_readings(
     *,
     edit_size: float,
     seed: int,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Edits:
     """Fit a probe at every layer and place, and edit what it reads.
 
@@ -152,8 +152,8 @@ def edit_readings(
                 for name, change in reading.changes(delta, rng).items():
                     answers = _run(learner, tokens, change, layer, edited)
                     follows[name][:, layer, index] = (answers - before) * expected
-            if progress is not None:
-                progress(layer * len(where) + index + 1, depths * len(where))
+            done = layer * len(where) + index + 1
+            progress("edits", done, depths * len(where))
     return Edits(error, follows, expected**2)
 
 

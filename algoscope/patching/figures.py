@@ -1,14 +1,12 @@
 """The causal maps of a learner, drawn from a saved result and never from a model."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from algoscope.canvas import require_ending, save_figure
-from algoscope.figures import COLORS
+from algoscope.foundation.plotting import COLORS, owner_of
 from algoscope.patching.edits import DIRECTIONS
 from algoscope.patching.result import PatchingResult
 
@@ -21,13 +19,16 @@ LABELS = {
 }
 
 
-def draw_patching(result: PatchingResult, path: Path) -> None:
-    """Draw what swapping moves, what probes read, and what edits of it change.
+def patching_figure(result: PatchingResult, axes: Axes | None = None) -> Figure:
+    """Return what swapping moves, what probes read, and what edits of it change.
 
     Above: maps of layer × position. White was not edited: nothing is read there. Below,
     per layer: swapping the query's state against swapping all examples', and edits.
+    With `axes`, only the swaps per layer are drawn into them.
     """
-    require_ending(path)
+    if axes is not None:
+        _draw_swaps(result, axes)
+        return owner_of(axes)
     figure = Figure(figsize=(13, 7))
     panels = figure.subplots(2, 3)
     titles = {
@@ -35,15 +36,15 @@ def draw_patching(result: PatchingResult, path: Path) -> None:
         "error": f"read {result.target}",
         "pattern": "move the reading by Δ",
     }
-    for axes, (name, title) in zip(panels[0], titles.items(), strict=True):
-        _draw_map(result, figure, axes, name, title)
+    for panel, (name, title) in zip(panels[0], titles.items(), strict=True):
+        _draw_map(result, figure, panel, name, title)
     _draw_swaps(result, panels[1][0])
     _draw_edits(result, panels[1][1])
     _draw_ablations(result, panels[1][2])
     title = f"What {result.learner} uses  (d = {result.dim}, n = {result.num_examples})"
     figure.suptitle(title.replace("$", r"\$"), fontsize=11)
     figure.tight_layout()
-    save_figure(figure, path)
+    return figure
 
 
 def _draw_map(

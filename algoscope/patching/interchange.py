@@ -17,12 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from algoscope.learner import InContextLearner
-from algoscope.metrics import implied_weights
-from algoscope.progress import Progress
-from algoscope.sequences import encode_context
-from algoscope.tasks import Dataset
-from algoscope.transformer import Transformer, run_compiled
+from algoscope.comparison.metrics import implied_weights
+from algoscope.foundation.progress import Progress, silent
+from algoscope.model.learner import InContextLearner
+from algoscope.model.tokens import encode_context
+from algoscope.model.transformer import Transformer, run_compiled
+from algoscope.tasks.task import Dataset
 
 SEQUENCES_PER_CALL = 1024
 
@@ -71,7 +71,7 @@ def interchange(
     data: Dataset,
     donors: Dataset,
     queries: Float[np.ndarray, "pairs queries dim"],
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Interchange:
     """Swap states of every layer and place from `donors` into `data`, pair by pair."""
     pairs, count, dim = queries.shape
@@ -94,9 +94,8 @@ def interchange(
                     jnp.asarray(layer),
                     jnp.asarray(swapped),
                 )
-            if progress is not None:
-                done = start * depths + (layer + 1) * len(tokens[some])
-                progress(done, len(tokens) * depths)
+            done = start * depths + (layer + 1) * len(tokens[some])
+            progress("interchange", done, len(tokens) * depths)
 
     def implied(answers: Float[np.ndarray, "cells sequences"]) -> np.ndarray:
         """Return ŵ of each pair and cell."""

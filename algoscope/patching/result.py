@@ -1,26 +1,22 @@
 """What patching found, as data: saved, loaded and drawn without the models."""
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.checkpoints import (
-    DamagedFileError,
-    load_arrays,
-    read_json,
-    save_arrays,
-    write_json,
-)
-from algoscope.curves import Estimate, estimate_from_json
-from algoscope.metrics import summarize
+from algoscope.comparison.intervals import Estimate, estimate_from_json, summarize
+from algoscope.foundation.result import Row, SavedResult
+from algoscope.foundation.text import short
+from algoscope.foundation.validation import require_choice
 from algoscope.patching.edits import DIRECTIONS
-from algoscope.validation import require_choice
 
-FORMAT = "algoscope patching"
-SUMMARY, ARRAYS = "patching.json", "patching.safetensors"
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+HALF = 0.5  # of the way from one dataset's weights to the other's
 
 
 class Map(NamedTuple):
@@ -58,8 +54,8 @@ class Map(NamedTuple):
         return cls(values, unknown, unknown)
 
 
-@dataclass(frozen=True)
-class PatchingResult:
+@dataclass(frozen=True, repr=False)
+class PatchingResult(SavedResult):
     """The maps of one learner, and its ablations.
 
     `maps` holds, per layer 0, …, L and place (each position, and `examples`, all before
@@ -67,6 +63,10 @@ class PatchingResult:
     slopes `weights`, `pattern` and `random` of edits.
     `ablations` are SPD/d to OLS without a part, over n = 1, …, and `intact` with all.
     """
+
+    kind: ClassVar[str] = "patching"
+    file: ClassVar[str] = "patching.json"
+    arrays_file: ClassVar[str] = "patching.safetensors"
 
     learner: str
     dim: int
@@ -126,8 +126,35 @@ class PatchingResult:
             "parts": [{"without": p.first, "spd_ols": p.mean} for p in parts],
         }
 
-    def save(self, directory: Path) -> None:
-        """Write `patching.json`, and the maps beside it as safetensors."""
+    @property
+    def sentence(self) -> str:
+        """Where swapping states starts to matter, and which part matters most."""
+        query = self.maps["moved"].mean[:, self.places.index("query")]
+        carried = [layer for layer, moved in enumerate(query) if moved >= HALF]
+        where = (
+            f"the query's state carries most of what was learned from layer "
+            f"{carried[0]} on"
+            if carried
+            else "no layer's query state carries most of what was learned"
+        )
+        worst = max(self.ablations, key=lambda each: each.mean)
+        return (
+            f"In {self.learner} after {self.num_examples} examples, {where}; "
+            f"SPD(OLS)/d rises most without {worst.first}, from "
+            f"{short(self.intact.mean)} to {short(worst.mean)}."
+        )
+
+    def rows(self) -> list[Row]:
+        """Return, per layer, what swaps and edits at the query move."""
+        return self.summary()["layers"]
+
+    def plot(self, axes: "Axes | None" = None) -> "Figure":
+        """Draw the maps of all three tests, or only the swaps into given axes."""
+        from algoscope.patching.figures import patching_figure
+
+        return patching_figure(self, axes)
+
+    def to_fields(self) -> tuple[Row, dict[str, np.ndarray]]:
         arrays = {
             f"{name}.{part}": values
             for name, found in self.maps.items()
@@ -136,26 +163,17 @@ class PatchingResult:
         plain = {k: v for k, v in vars(self).items() if k != "maps"}
         plain["intact"] = asdict(self.intact)
         plain["ablations"] = [asdict(each) for each in self.ablations]
-        save_arrays(directory / ARRAYS, arrays, {"format": FORMAT})
-        write_json(directory / SUMMARY, {"format": FORMAT, **plain})
+        return plain, arrays
 
     @classmethod
-    def load(cls, directory: Path) -> "PatchingResult":
-        """Read a result that `save` wrote."""
-        values = read_json(directory / SUMMARY)
-        arrays, _ = load_arrays(directory / ARRAYS)
-        try:
-            if values.pop("format") != FORMAT:
-                raise KeyError("format")
-            names = dict.fromkeys(key.partition(".")[0] for key in arrays)
-            maps = {
-                name: Map(*(arrays[f"{name}.{part}"] for part in Map._fields))
-                for name in names
-            }
-            ablations = tuple(map(estimate_from_json, values.pop("ablations")))
-            intact = estimate_from_json(values.pop("intact"))
-            return cls(maps=maps, intact=intact, ablations=ablations, **values)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DamagedFileError(
-                str(directory), "hold a saved patching result", f"an error in {error}"
-            ) from error
+    def from_fields(
+        cls, values: Row, arrays: dict[str, np.ndarray]
+    ) -> "PatchingResult":
+        names = dict.fromkeys(key.partition(".")[0] for key in arrays)
+        maps = {
+            name: Map(*(arrays[f"{name}.{part}"] for part in Map._fields))
+            for name in names
+        }
+        ablations = tuple(map(estimate_from_json, values.pop("ablations")))
+        intact = estimate_from_json(values.pop("intact"))
+        return cls(maps=maps, intact=intact, ablations=ablations, **values)

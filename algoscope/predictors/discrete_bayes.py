@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from algoscope.predictors.interface import LinearPredictor
+from algoscope.foundation.validation import InvalidValueError, require_positive
 from algoscope.predictors.moments import Number
-from algoscope.validation import InvalidValueError, require_positive
+from algoscope.predictors.protocols import LinearPredictor
 
 
 def discrete_bayes_prefix_weights(

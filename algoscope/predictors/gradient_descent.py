@@ -1,28 +1,49 @@
-"""Batch gradient descent from w₀ = 0 on all examples of a prefix (§3.2, §4.3).
-
-The loss is the sum Σᵢ (wᵀxᵢ − yᵢ)² + λ‖w‖², so its gradient is 2 (Sw − b + λw) with
-S = XᵀX and b = XᵀY.
-"""
+"""Predictors that solve nothing: the floor under every comparison."""
 
 from functools import partial
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from algoscope.predictors.interface import LinearPredictor
+from algoscope.foundation.validation import (
+    InvalidValueError,
+    require_at_least,
+    require_not_negative,
+    require_positive,
+)
 from algoscope.predictors.moments import (
     Number,
     apply,
     iterate,
     last_iterate,
     prefix_moments,
+    prefix_sizes,
 )
-from algoscope.predictors.naming import name_call
-from algoscope.validation import (
-    require_at_least,
-    require_not_negative,
-    require_positive,
-)
+from algoscope.predictors.protocols import LinearPredictor, name_call
+
+
+def zero_prefix_weights(
+    x: Float[Array, "examples dim"], y: Float[Array, " examples"]
+) -> Float[Array, "prefixes dim"]:
+    """Return w = 0 after each prefix."""
+    return jnp.zeros((x.shape[0] + 1, x.shape[1]), x.dtype)
+
+
+def average_prefix_weights(
+    x: Float[Array, "examples dim"], y: Float[Array, " examples"]
+) -> Float[Array, "prefixes dim"]:
+    """Return w = XᵀY/n after each prefix, and 0 without examples.
+
+    It is least squares for one who believes that XᵀX is nI.
+    """
+    _, moment = prefix_moments(x, y)
+    return moment / jnp.maximum(prefix_sizes(moment), 1)[:, None]
+
+
+zero = LinearPredictor("Zero", zero_prefix_weights)
+average = LinearPredictor("Average", average_prefix_weights)
 
 
 def gd_iterates(
@@ -134,6 +155,116 @@ def gd_plus_plus(
             gd_plus_plus_iterates,
             learning_rate=learning_rate,
             curvature=curvature,
+            num_steps=steps,
+        ),
+    )
+
+
+def gd_growing_prefix_weights(
+    x: Float[Array, "examples dim"],
+    y: Float[Array, " examples"],
+    *,
+    learning_rate: Number,
+    penalty: Number = 0.0,
+    clip: Number = 20.0,
+) -> Float[Array, "prefixes dim"]:
+    """Return one step on x₁, the next on x₁, x₂, and so on: n steps after n examples.
+
+    Each coordinate of the gradient 2 (Sw − b + λw) is bounded by `clip`.
+    """
+    gram, moment = prefix_moments(x, y)
+
+    def update(w, moments):
+        gram, moment = moments
+        gradient = 2 * (gram @ w - moment + penalty * w)
+        w = w - learning_rate * jnp.clip(gradient, -clip, clip)
+        return w, w
+
+    start = jnp.zeros(x.shape[1], x.dtype)
+    _, w = jax.lax.scan(update, start, (gram[1:], moment[1:]))
+    return jnp.concatenate([start[None], w])
+
+
+def gd_growing(
+    learning_rate: float, clip: float = 20.0, penalty: float = 0.0
+) -> LinearPredictor:
+    """Return gradient descent on a prefix that grows by one example in every step.
+
+    Example:
+        >>> gd_growing(0.02).name
+        'GDGrowing(0.02)'
+    """
+    require_positive("learning_rate", learning_rate)
+    require_positive("clip", clip)
+    require_not_negative("penalty", penalty)
+    return LinearPredictor(
+        name_call(
+            "GDGrowing",
+            learning_rate,
+            clip=clip if clip != 20 else None,
+            penalty=penalty or None,
+        ),
+        partial(
+            gd_growing_prefix_weights,
+            learning_rate=learning_rate,
+            penalty=penalty,
+            clip=clip,
+        ),
+    )
+
+
+def preconditioned_gd_iterates(
+    x: Float[Array, "examples dim"],
+    y: Float[Array, " examples"],
+    *,
+    learning_rate: Number,
+    preconditioner: Float[Array | np.ndarray, "dim dim"] | None = None,
+    num_steps: int,
+) -> Float[Array, "iterates prefixes dim"]:
+    """Return the weights after 0, 1, …, k steps: w ← w − 2α P (Sw − b).
+
+    P is the identity unless it is given.
+    """
+    gram, moment = prefix_moments(x, y)
+    if preconditioner is None:
+        p = jnp.eye(x.shape[1], dtype=x.dtype)
+    else:
+        p = jnp.asarray(preconditioner, x.dtype)
+
+    def step(w):
+        return w - 2 * learning_rate * (apply(gram, w) - moment) @ p.T
+
+    return iterate(step, jnp.zeros_like(moment), num_steps)
+
+
+def preconditioned_gd(
+    learning_rate: float,
+    steps: int = 1,
+    covariance: Float[Array | np.ndarray, "dim dim"] | None = None,
+) -> LinearPredictor:
+    """Return gradient descent preconditioned by the inverse covariance of the inputs.
+
+    Example:
+        >>> preconditioned_gd(0.02, 4).name
+        'PreconditionedGD(0.02, 4)'
+    """
+    require_positive("learning_rate", learning_rate)
+    require_at_least("steps", steps, 1)
+    if covariance is None:
+        inverse = None
+    else:
+        matrix = np.asarray(covariance, np.float64)
+        square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
+        if not square or not np.all(np.linalg.eigvals(matrix).real > 0):
+            rule = "be a positive definite matrix"
+            raise InvalidValueError("covariance", rule, matrix.tolist())
+        inverse = np.linalg.inv(matrix)
+    return LinearPredictor(
+        name_call("PreconditionedGD", learning_rate, steps),
+        last_iterate(
+            preconditioned_gd_iterates,
+            learning_rate=learning_rate,
+            preconditioner=inverse,
             num_steps=steps,
         ),
     )

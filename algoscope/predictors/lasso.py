@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from algoscope.predictors.interface import LinearPredictor
+from algoscope.foundation.validation import require_positive
 from algoscope.predictors.moments import (
     Grams,
     Number,
@@ -22,8 +22,7 @@ from algoscope.predictors.moments import (
     prefix_moments,
     prefix_sizes,
 )
-from algoscope.predictors.naming import name_call
-from algoscope.validation import require_positive
+from algoscope.predictors.protocols import LinearPredictor, name_call
 
 ROUNDING = 10  # in units of d ε
 MAX_CHANGES = 20  # of the active set, per coordinate; about 2 is usual

@@ -6,10 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from algoscope.predictors.interface import LinearPredictor
+from algoscope.foundation.validation import require_not_negative, require_positive
 from algoscope.predictors.moments import Number
-from algoscope.predictors.naming import name_call
-from algoscope.validation import require_not_negative, require_positive
+from algoscope.predictors.protocols import LinearPredictor, name_call
 
 
 def sgd_prefix_weights(

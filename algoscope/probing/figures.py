@@ -1,17 +1,15 @@
 """Figures 4 and 5 (paper §5, app. E), drawn from a saved result and never a model."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from algoscope.canvas import require_ending, save_figure
-from algoscope.figures import COLORS
+from algoscope.foundation.plotting import COLORS, owner_of
+from algoscope.foundation.validation import InvalidValueError, require_choice
 from algoscope.probing.result import Measure, Measurement, ProbingResult
 from algoscope.probing.targets import symbol
-from algoscope.validation import InvalidValueError, require_choice
 
 LABELS = {
     "relative": "error / variance of the target",
@@ -19,60 +17,56 @@ LABELS = {
 }
 
 
-def draw_layers(
-    result: ProbingResult, path: Path, *, measure: Measure = "relative"
-) -> None:
-    """Draw figure 4, left: the error per layer, one panel per target.
+def layers_figure(
+    result: ProbingResult, axes: Axes | None = None, *, measure: Measure = "relative"
+) -> Figure:
+    """Return figure 4, left: the error per layer, one panel per target.
 
     Bands are 95 % intervals over repeats. Dashed: the least error of the same kind of
-    probe over the layers of a control.
+    probe over the layers of a control. With `axes`, only the first target is drawn.
     """
-    figure, panels = _panels(result, path, measure)
-    for axes, target in zip(panels, result.targets, strict=True):
+    figure, panels = _panels(result, measure, axes)
+    for panel, target in zip(panels, result.targets, strict=False):
         for index, kind in enumerate(result.kinds):
             color = COLORS[index % len(COLORS)]
-            _draw_curve(axes, result.of(target, kind), measure, color, kind)
+            _draw_curve(panel, result.of(target, kind), measure, color, kind)
             for style, control in zip(_dashes(result), result.controls, strict=True):
                 means = result.of(target, kind, control).per_layer(measure).mean
                 label = f"{kind}, best of {control}"
-                axes.axhline(np.min(means), color=color, ls=style, lw=1, label=label)
-        axes.set_title(symbol(target), fontsize=10)
-        axes.set_xlabel("layer (0: input)")
-        axes.set_ylim(bottom=0)
-    _finish(figure, panels, f"What {result.learner} encodes", result, path)
+                panel.axhline(np.min(means), color=color, ls=style, lw=1, label=label)
+        _label_layers(panel, target)
+    return _finished(figure, panels, f"What {result.learner} encodes", result, axes)
 
 
-def draw_controls(
-    result: ProbingResult, path: Path, *, measure: Measure = "relative"
-) -> None:
-    """Draw figure 5: the error in each control per layer, one panel per target."""
+def controls_figure(
+    result: ProbingResult, axes: Axes | None = None, *, measure: Measure = "relative"
+) -> Figure:
+    """Return figure 5: the error in each control per layer, one panel per target."""
     if not result.controls:
         remedy = "Name them with `probe(..., controls=...)`."
         raise InvalidValueError("result", "hold controls", "none", remedy)
-    figure, panels = _panels(result, path, measure)
-    for axes, target in zip(panels, result.targets, strict=True):
+    figure, panels = _panels(result, measure, axes)
+    for panel, target in zip(panels, result.targets, strict=False):
         pairs = [(c, kind) for c in result.controls for kind in result.kinds]
         for index, (control, kind) in enumerate(pairs):
             color = COLORS[index % len(COLORS)]
             found = result.of(target, kind, control)
-            _draw_curve(axes, found, measure, color, f"{kind}, {control}")
-        axes.set_title(symbol(target), fontsize=10)
-        axes.set_xlabel("layer (0: input)")
-        axes.set_ylim(bottom=0)
-    _finish(figure, panels, f"Controls of {result.learner}", result, path)
+            _draw_curve(panel, found, measure, color, f"{kind}, {control}")
+        _label_layers(panel, target)
+    return _finished(figure, panels, f"Controls of {result.learner}", result, axes)
 
 
-def draw_attention(
-    result: ProbingResult, path: Path, *, kind: str, measure: Measure = "relative"
-) -> None:
-    """Draw figure 4, right: where probes at the best layer look, for every prefix.
+def attention_figure(
+    result: ProbingResult, *, kind: str, measure: Measure = "relative"
+) -> Figure:
+    """Return figure 4, right: where probes at the best layer look, for every prefix.
 
     α is averaged over repeats, and colors are scaled for every prefix: attention that
     is spread over many positions would be dark otherwise. White: positions after the
     query, which are not seen.
     """
     require_choice("kind", kind, result.kinds)
-    figure, panels = _panels(result, path, measure)
+    figure, panels = _panels(result, measure)
     for axes, target in zip(panels, result.targets, strict=True):
         found = result.of(target, kind)
         best = found.best_layer(measure)
@@ -91,19 +85,28 @@ def draw_attention(
         title = f"{symbol(target)}, layer {found.layers[best]}"
         axes.set_title(title, fontsize=10)
         figure.colorbar(image, ax=axes, label="α / its largest for n")
-    _save(figure, path, f"Where {kind} probes of {result.learner} look")
+    return _titled(figure, f"Where {kind} probes of {result.learner} look")
 
 
 def _panels(
-    result: ProbingResult, path: Path, measure: Measure
+    result: ProbingResult, measure: Measure, axes: Axes | None = None
 ) -> tuple[Figure, list[Axes]]:
-    require_ending(path)
+    """Return a figure with one panel per target, or the given axes."""
     require_choice("measure", measure, LABELS)
-    count = len(result.targets)
-    figure = Figure(figsize=(1.5 + 4 * count, 3.8))
-    panels = figure.subplots(1, count, squeeze=False)[0]
+    if axes is None:
+        count = len(result.targets)
+        figure = Figure(figsize=(1.5 + 4 * count, 3.8))
+        panels = list(figure.subplots(1, count, squeeze=False)[0])
+    else:
+        figure, panels = owner_of(axes), [axes]
     panels[0].set_ylabel(LABELS[measure])
-    return figure, list(panels)
+    return figure, panels
+
+
+def _label_layers(axes: Axes, target: str) -> None:
+    axes.set_title(symbol(target), fontsize=10)
+    axes.set_xlabel("layer (0: input)")
+    axes.set_ylim(bottom=0)
 
 
 def _dashes(result: ProbingResult) -> list[Any]:
@@ -120,17 +123,25 @@ def _draw_curve(
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _finish(
-    figure: Figure, panels: list[Axes], title: str, result: ProbingResult, path: Path
-) -> None:
+def _finished(
+    figure: Figure,
+    panels: list[Axes],
+    title: str,
+    result: ProbingResult,
+    given: Axes | None,
+) -> Figure:
+    """Add the legend and, to a figure of our own, a title."""
+    if given is not None:
+        given.legend(fontsize=7)
+        return figure
     place: Any = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
     panels[-1].legend(fontsize=7, **place)
     repeats = result.config["repeats"]
     sizes = f"d = {result.dim}, {result.config['num_training']:,} datasets"
-    _save(figure, path, f"{title}  ({sizes}, {repeats} repeats)")
+    return _titled(figure, f"{title}  ({sizes}, {repeats} repeats)")
 
 
-def _save(figure: Figure, path: Path, title: str) -> None:
+def _titled(figure: Figure, title: str) -> Figure:
     figure.suptitle(title.replace("$", r"\$"), fontsize=11)
     figure.tight_layout()
-    save_figure(figure, path)
+    return figure

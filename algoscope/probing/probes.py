@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from algoscope.layer import gelu
+from algoscope.model.layer import gelu
 
 Kind = Literal["linear", "mlp"]
 

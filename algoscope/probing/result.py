@@ -6,28 +6,25 @@ how much another draw of datasets and of initial probes would change the average
 """
 
 from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from scipy import stats
 
-from algoscope.checkpoints import (
-    DamagedFileError,
-    load_arrays,
-    read_json,
-    save_arrays,
-    write_json,
-)
-from algoscope.validation import InvalidValueError, require_choice
+from algoscope.foundation.result import Row, SavedResult
+from algoscope.foundation.text import number
+from algoscope.foundation.validation import InvalidValueError, require_choice
 
-FORMAT = "algoscope probing"
-SUMMARY, ARRAYS = "probing.json", "probing.safetensors"
 INPUT = "input"  # as a control: the learner's own H⁽⁰⁾
 
 Measure = Literal["error", "relative"]
 PerLayer = Float[np.ndarray, " layers"]
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 class Interval(NamedTuple):
@@ -85,9 +82,13 @@ class Measurement:
         return int(np.argmin(self.per_layer(measure).mean))
 
 
-@dataclass(frozen=True)
-class ProbingResult:
+@dataclass(frozen=True, repr=False)
+class ProbingResult(SavedResult):
     """All measurements of a learner and of its controls."""
+
+    kind: ClassVar[str] = "probing"
+    file: ClassVar[str] = "probing.json"
+    arrays_file: ClassVar[str] = "probing.safetensors"
 
     learner: str
     controls: tuple[str, ...]
@@ -179,8 +180,48 @@ class ProbingResult:
             )
         return rows
 
-    def save(self, directory: Path) -> None:
-        """Write `probing.json`, and the arrays beside it as safetensors."""
+    @property
+    def sentence(self) -> str:
+        """What is decoded best from the learner, and where."""
+        own = [each for each in self.measurements if each.learner == self.learner]
+        texts = []
+        for target in self.targets:
+            of_target = [each for each in own if each.target == target]
+            best = min(of_target, key=lambda m: m.per_layer().mean[m.best_layer()])
+            place = best.best_layer()
+            found, low, high = (float(part[place]) for part in best.per_layer())
+            interval = "" if low != low else f" [{number(low)}, {number(high)}]"
+            texts.append(
+                f"{target} from layer {best.layers[place]} by {best.kind} probes, with "
+                f"{number(found)}{interval} of its variance unexplained"
+            )
+        return f"{self.learner} encodes best {'; '.join(texts)}."
+
+    def rows(self) -> list[Row]:
+        """Return a row per target, kind of probe, learner and layer."""
+        return [
+            {
+                "target": each.target,
+                "kind": each.kind,
+                "learner": each.learner,
+                "layer": layer,
+                "relative_error": float(mean),
+                "low": float(low),
+                "high": float(high),
+            }
+            for each in self.measurements
+            for layer, mean, low, high in zip(
+                each.layers, *each.per_layer(), strict=True
+            )
+        ]
+
+    def plot(self, axes: "Axes | None" = None) -> "Figure":
+        """Draw the error per layer (figure 4), or one target's into given axes."""
+        from algoscope.probing.figures import layers_figure
+
+        return layers_figure(self, axes)
+
+    def to_fields(self) -> tuple[Row, dict[str, np.ndarray]]:
         arrays, listed = {}, []
         for index, each in enumerate(self.measurements):
             names = ("error", "variance", "attention")
@@ -194,35 +235,22 @@ class ProbingResult:
                 }
             )
         plain = {f.name: getattr(self, f.name) for f in fields(self)[:-1]}
-        save_arrays(directory / ARRAYS, arrays, {"format": FORMAT})
-        write_json(
-            directory / SUMMARY, {"format": FORMAT, **plain, "measurements": listed}
-        )
+        return {**plain, "measurements": listed}, arrays
 
     @classmethod
-    def load(cls, directory: Path) -> "ProbingResult":
-        """Read a result that `save` wrote."""
-        values = read_json(directory / SUMMARY)
-        arrays, _ = load_arrays(directory / ARRAYS)
-        try:
-            if values.pop("format") != FORMAT:
-                raise KeyError("format")
-            measurements = tuple(
-                Measurement(
-                    learner=each["learner"],
-                    target=each["target"],
-                    kind=each["kind"],
-                    layers=tuple(each["layers"]),
-                    error=arrays[f"{index}.error"],
-                    variance=arrays[f"{index}.variance"],
-                    attention=arrays[f"{index}.attention"],
-                )
-                for index, each in enumerate(values.pop("measurements"))
+    def from_fields(cls, values: Row, arrays: dict[str, np.ndarray]) -> "ProbingResult":
+        measurements = tuple(
+            Measurement(
+                learner=each["learner"],
+                target=each["target"],
+                kind=each["kind"],
+                layers=tuple(each["layers"]),
+                error=arrays[f"{index}.error"],
+                variance=arrays[f"{index}.variance"],
+                attention=arrays[f"{index}.attention"],
             )
-            for name in ("controls", "prefixes"):
-                values[name] = tuple(values[name])
-            return cls(measurements=measurements, **values)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise DamagedFileError(
-                str(directory), "hold a saved probing result", f"an error in {error}"
-            ) from error
+            for index, each in enumerate(values.pop("measurements"))
+        )
+        for name in ("controls", "prefixes"):
+            values[name] = tuple(values[name])
+        return cls(measurements=measurements, **values)

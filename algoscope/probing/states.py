@@ -9,17 +9,26 @@ transformer written by hand it may be as large as 2³¹ (the pads of its layer n
 what remains of such a number after centering is rounding noise, not a signal.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.evaluation import HELD_OUT, run_in_batches, warn_in_batches
-from algoscope.learner import InContextLearner
-from algoscope.sequences import encode_context
-from algoscope.tasks import Dataset
-from algoscope.transformer import run_compiled
+from algoscope.comparison.predict import (
+    HELD_OUT,
+    draw_datasets,
+    run_in_batches,
+    warn_in_batches,
+)
+from algoscope.model.initialization import random_transformer
+from algoscope.model.learner import InContextLearner
+from algoscope.model.tokens import encode_context
+from algoscope.model.transformer import run_compiled
+from algoscope.probing.config import ProbingConfig
+from algoscope.probing.targets import Target, TargetSplit, target_values
+from algoscope.tasks.task import Dataset, Task
 
 BATCH = 128  # datasets per compiled call
 TRAINING, TEST = HELD_OUT + 1, HELD_OUT + 2  # folded into keys: datasets of its own
@@ -79,3 +88,73 @@ def standardize(
         for raw, scaled in ((training, kept.training), (test, kept.test)):
             scaled[layer] = (raw[layer].astype(np.float64) - mean) * scale
     return kept
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """The datasets of one repeat, and the targets' values on them."""
+
+    seed: int
+    training: Dataset
+    test: Dataset
+    targets: dict[str, TargetSplit]
+    task: str
+
+    @classmethod
+    def draw(
+        cls, task: Task, config: ProbingConfig, targets: list[Target], repeat: int
+    ) -> "Repeat":
+        """Draw the datasets of a repeat, which have a seed of their own."""
+        seed = config.seed + repeat
+        training, test = (
+            draw_datasets(
+                task,
+                num_datasets=size,
+                num_examples=config.num_examples,
+                seed=seed,
+                fold=fold,
+            )
+            for size, fold in (
+                (config.num_training, TRAINING),
+                (config.num_test, TEST),
+            )
+        )
+        values = {
+            target.name: TargetSplit(
+                target_values(target, training, config.prefixes),
+                target_values(target, test, config.prefixes),
+            )
+            for target in targets
+        }
+        return cls(seed, training, test, values, repr(task))
+
+    def states(self, learner: InContextLearner, layers: tuple[int, ...]) -> StateSplit:
+        """Return standardized hidden states of the layers asked."""
+        return standardize(
+            hidden_states(learner, self.training, layers),
+            hidden_states(learner, self.test, layers),
+        )
+
+
+def untrained(learner: InContextLearner, seed: int = 0) -> InContextLearner:
+    """Return a learner of the same shape with random weights.
+
+    Example:
+        >>> untrained(InContextLearner.from_pretrained("linear-d2")).name
+        'linear-d2, untrained'
+    """
+    transformer = learner.transformer
+    _, num_heads, _, hidden_size = transformer.layers.w_q.shape
+    return InContextLearner(
+        random_transformer(
+            seed,
+            token_size=transformer.token_size,
+            max_time=transformer.max_time,
+            num_layers=transformer.num_layers,
+            hidden_size=hidden_size,
+            num_heads=num_heads,
+            inner_size=transformer.layers.w_2.shape[1],
+            block=transformer.block,
+        ),
+        f"{learner.name}, untrained",
+    )

@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from algoscope.foundation.validation import InvalidValueError, require_choice
 from algoscope.predictors import LinearPredictor, ols, parse_predictor, ridge
 from algoscope.predictors.moments import prefix_moments
-from algoscope.tasks import Dataset, Task
-from algoscope.validation import InvalidValueError, require_choice
+from algoscope.tasks.task import Dataset, Task
 
 Values = Float[Array, "prefixes size"]
 OfExamples = Callable[[Float[Array, "examples dim"], Float[Array, " examples"]], Values]

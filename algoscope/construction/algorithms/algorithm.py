@@ -6,10 +6,10 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.construction.numerics import DType
-from algoscope.construction.program import Program
-from algoscope.construction.tokens import example_tokens
-from algoscope.construction.values import Value
+from algoscope.construction.compiler.numerics import DType
+from algoscope.construction.language.program import Program
+from algoscope.construction.language.values import Value
+from algoscope.model.tokens import example_tokens
 from algoscope.predictors import Predictor
 
 

@@ -9,13 +9,13 @@ from jaxtyping import Float
 
 from algoscope import predictors
 from algoscope.construction.algorithms.algorithm import Algorithm, zeros
-from algoscope.construction.events import Head
-from algoscope.construction.numerics import DType
-from algoscope.construction.program import Program
-from algoscope.construction.timesteps import PREVIOUS, SELF, Labels
-from algoscope.construction.tokens import example_tokens
-from algoscope.construction.values import Value, join
-from algoscope.validation import require_at_least, require_positive
+from algoscope.construction.compiler.numerics import DType
+from algoscope.construction.language.events import Head
+from algoscope.construction.language.program import Program
+from algoscope.construction.language.timesteps import PREVIOUS, SELF, Labels
+from algoscope.construction.language.values import Value, join
+from algoscope.foundation.validation import require_at_least, require_positive
+from algoscope.model.tokens import example_tokens
 
 ONE = Value.constantly(1.0)
 

@@ -16,10 +16,10 @@ from algoscope.construction.algorithms.algorithm import (
     upper,
     zeros,
 )
-from algoscope.construction.program import Program
-from algoscope.construction.timesteps import PREVIOUS
-from algoscope.construction.values import Value, join
-from algoscope.validation import InvalidValueError, require_positive
+from algoscope.construction.language.program import Program
+from algoscope.construction.language.timesteps import PREVIOUS
+from algoscope.construction.language.values import Value, join
+from algoscope.foundation.validation import InvalidValueError, require_positive
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,12 @@ from typing import ClassVar
 import numpy as np
 
 from algoscope import predictors
-from algoscope.construction.algorithms.algorithm import (
-    Algorithm,
-    symmetric,
-    zeros,
-)
+from algoscope.construction.algorithms.algorithm import Algorithm, symmetric, zeros
 from algoscope.construction.algorithms.statistics import mean_moments
-from algoscope.construction.program import Program
-from algoscope.construction.timesteps import Labels
-from algoscope.construction.values import Value, join
-from algoscope.validation import require_at_least, require_positive
+from algoscope.construction.language.program import Program
+from algoscope.construction.language.timesteps import Labels
+from algoscope.construction.language.values import Value, join
+from algoscope.foundation.validation import require_at_least, require_positive
 
 
 def _symmetric_product(

@@ -16,10 +16,10 @@ from algoscope.construction.algorithms.algorithm import (
     upper,
     zeros,
 )
-from algoscope.construction.program import Program
-from algoscope.construction.timesteps import PREVIOUS, Labels
-from algoscope.construction.values import Value, join
-from algoscope.validation import (
+from algoscope.construction.language.program import Program
+from algoscope.construction.language.timesteps import PREVIOUS, Labels
+from algoscope.construction.language.values import Value, join
+from algoscope.foundation.validation import (
     InvalidValueError,
     require_at_least,
     require_not_negative,

@@ -13,10 +13,10 @@ import numpy as np
 
 from algoscope import predictors
 from algoscope.construction.algorithms.algorithm import Algorithm, zeros
-from algoscope.construction.program import Program
-from algoscope.construction.timesteps import PREVIOUS, Earlier
-from algoscope.construction.values import Value, join
-from algoscope.validation import require_not_negative, require_positive
+from algoscope.construction.language.program import Program
+from algoscope.construction.language.timesteps import PREVIOUS, Earlier
+from algoscope.construction.language.values import Value, join
+from algoscope.foundation.validation import require_not_negative, require_positive
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,152 @@
+"""`algoscope build`: write a transformer that runs an algorithm."""
+
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from algoscope.cli.options import NumExamples, given
+from algoscope.foundation.files import json_text
+from algoscope.foundation.validation import (
+    require_at_least,
+)
+
+ALGORITHM_PARAMETERS = (
+    "learning_rate",
+    "penalty",
+    "steps",
+    "momentum",
+    "forgetting",
+    "low",
+    "high",
+    "bandwidth",
+    "scale",
+    "floor",
+)
+
+
+@dataclass(frozen=True)
+class Build:
+    """Write a transformer by hand that runs a learning algorithm."""
+
+    algorithm: Annotated[
+        tyro.conf.Positional[str],
+        tyro.conf.arg(metavar="ALGORITHM", help="Its name; --list shows all of them."),
+    ] = ""
+    dim: int = 4
+    """d, the number of coordinates of x."""
+    num_examples: NumExamples = 20
+    """n, the most examples before a query."""
+    learning_rate: float | None = None
+    """α, the step size."""
+    penalty: float | None = None
+    """λ, the weight of ‖w‖²."""
+    steps: int | None = None
+    """K, the steps of a batch method."""
+    momentum: float | None = None
+    """β of the heavy ball."""
+    forgetting: float | None = None
+    """β of recursive least squares: what an example is worth one example later."""
+    low: float | None = None
+    """The smallest eigenvalue of XᵀX/n that Chebyshev's method is made for."""
+    high: float | None = None
+    """The largest of them."""
+    bandwidth: float | None = None
+    """h, the width of a kernel."""
+    scale: float | None = None
+    """S of gd_attention: residuals are divided by it where softmax reads them."""
+    floor: float | None = None
+    """What conjugate_gradients adds to divisors, so that none is zero."""
+    dtype: Literal["float64", "float32"] = "float64"
+    """The precision of the weights."""
+    activation: Literal["gelu", "gelu_tanh", "silu"] = "gelu"
+    """σ of the feed-forward part."""
+    layer_norm_epsilon: float = 0.0
+    """ε of LayerNorm."""
+    pre_norm: bool = False
+    """Use the modern block, for algorithms that do not divide."""
+    out: Path | None = None
+    """The directory to write the learner to. By default only the listing is shown."""
+    list: bool = False
+    """List the algorithms and stop."""
+    json: bool = False
+    """Print the result as JSON."""
+
+    @property
+    def parameters(self) -> dict[str, float | int]:
+        """The parameters of the algorithm that were given."""
+        return given(self, ALGORITHM_PARAMETERS)
+
+
+def run_build(command: Build) -> None:
+    """Write a transformer that runs an algorithm, and show what each layer does."""
+    if command.list:
+        _print_algorithms(command)
+        return
+    require_at_least("dim", command.dim, 1)
+    require_at_least("num_examples", command.num_examples, 1)
+    import jax
+
+    jax.config.update("jax_enable_x64", command.dtype == "float64")
+    from algoscope.construction.build import (
+        Construction,
+        find_algorithm,
+        listing,
+        save_construction,
+    )
+
+    construction = Construction(
+        find_algorithm(command.algorithm, command.parameters),
+        command.dim,
+        command.num_examples,
+        command.dtype,
+        command.activation,
+        command.layer_norm_epsilon,
+        command.pre_norm,
+    )
+    compiled = construction.compile()
+    if command.out is not None:
+        save_construction(construction, compiled, command.out)
+    lines = listing(compiled)
+    if command.json:
+        facts = {
+            **construction.as_dict(),
+            "num_layers": compiled.num_layers,
+            "hidden_size": compiled.hidden_size,
+            "num_parameters": compiled.transformer.num_parameters,
+            "listing": [vars(line) for line in lines],
+        }
+        print(json_text(facts))
+        return
+    print("\n".join(map(str, lines)))
+    print(
+        f"{construction.name}: {compiled.num_layers} layers, "
+        f"{compiled.hidden_size} rows, {compiled.transformer.num_parameters:,} numbers"
+        + (f", in {command.out}" if command.out is not None else "")
+    )
+
+
+def _print_algorithms(command: Build) -> None:
+    from algoscope.construction.algorithms import ALGORITHMS
+
+    entries: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "parameters": {
+                each.name: each.default
+                for each in inspect.signature(kind).parameters.values()
+            },
+            "about": (inspect.getdoc(kind) or "")
+            .partition("\n\n")[0]
+            .replace("\n", " "),
+        }
+        for name, kind in ALGORITHMS.items()
+    ]
+    if command.json:
+        print(json_text(entries))
+        return
+    for entry in entries:
+        given = ", ".join(f"{k}={v:g}" for k, v in entry["parameters"].items())
+        print(f"{entry['name'] + '(' + given + ')':<58} {entry['about']}")

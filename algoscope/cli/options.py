@@ -1,0 +1,179 @@
+"""What commands share: messages, options, and finding the target that a user names."""
+
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import Field, asdict, fields, make_dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from algoscope.foundation.files import json_text
+from algoscope.foundation.machine import num_cores
+from algoscope.foundation.validation import (
+    InvalidValueError,
+    require_at_least,
+    require_positive,
+)
+from algoscope.training.config import TrainingConfig
+
+DEFAULT_DIM, DEFAULT_EXAMPLES = 4, 20
+VARIANCES = ("prior_variance", "noise_variance")
+
+TARGET = (
+    "A shipped model's name, a directory, a textbook algorithm such as ridge(0.1), "
+    "sklearn:Ridge(alpha=0.3), python:module:function, or cmd:COMMAND, a program that "
+    "answers JSON lines."
+)
+Target = Annotated[
+    tyro.conf.Positional[str], tyro.conf.arg(help=TARGET, metavar="TARGET")
+]
+Model = Annotated[
+    tyro.conf.Positional[str],
+    tyro.conf.arg(help="A shipped model's name, or a directory.", metavar="TARGET"),
+]
+NumExamples = Annotated[int, tyro.conf.arg(aliases=["--examples"])]
+
+
+def complain(message: object) -> None:
+    """Print why something failed."""
+    print(f"algoscope: {message}", file=sys.stderr)
+
+
+def note(message: object) -> None:
+    """Print what is about to happen."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def given(command: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return the options among `names` that a user gave: those that are not None."""
+    values = {name: getattr(command, name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def training_options(name: str, kind: Callable[[Field], Any], default: Any) -> type:
+    """Return a dataclass with one option per field of `TrainingConfig`.
+
+    `kind` says how an option is typed: once for `train`, any number of times for
+    `sweep`. The help is that of the configuration.
+    """
+    options = [
+        (
+            each.name,
+            Annotated[kind(each), tyro.conf.arg(help=each.metadata["help"])],
+            default,
+        )
+        for each in fields(TrainingConfig)
+    ]
+    return make_dataclass(name, options, frozen=True, kw_only=True)
+
+
+def use_all_cores() -> None:
+    """Give JAX one virtual device per core, for commands that divide their work."""
+    import jax
+
+    jax.config.update("jax_num_cpu_devices", num_cores())
+
+
+@contextmanager
+def stopping_cleanly() -> Iterator[None]:
+    """End with one line and status 1 when a black box cannot be asked any further."""
+    from algoscope.predictors import PredictorFailedError
+
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: complain(message)
+        try:
+            yield
+        except PredictorFailedError as error:
+            complain(error)
+            sys.exit(1)
+
+
+def load_model(name: str) -> Any:
+    """Return a saved learner, and switch JAX to float64 if its weights need it."""
+    from algoscope.model.learner import InContextLearner
+
+    learner = InContextLearner.from_pretrained(name)
+    _allow_precision(learner)
+    return learner
+
+
+def _allow_precision(learner: Any) -> None:
+    import jax
+
+    if learner.transformer.block.precision == "float64":
+        jax.config.update("jax_enable_x64", True)
+
+
+def task_for(learner: Any, command: Any) -> Any:
+    """Return the task of a learner, with the variances that are given."""
+    from algoscope.tasks.linear import FixedWeights
+
+    if isinstance(learner.task, FixedWeights) and command.prior_variance is None:
+        noise = learner.task.noise_variance
+        changed = command.noise_variance
+        return FixedWeights(learner.dim, noise if changed is None else changed)
+    return regression_for(learner, command)
+
+
+def regression_for(learner: Any, command: Any) -> Any:
+    """Return linear regression with the variances given, or else as in training."""
+    from algoscope.tasks.linear import FixedWeights, LinearRegression
+
+    task = learner.task
+    prior = 1.0 if isinstance(task, FixedWeights) else task.prior_variance
+    own = {"prior_variance": prior, "noise_variance": task.noise_variance}
+    return LinearRegression(learner.dim, **own | given(command, VARIANCES))
+
+
+def find_target(command: Any, most_examples: int | None = None) -> tuple[Any, Any, int]:
+    """Return the predictor, the task it is measured on, and the most examples."""
+    require_positive("timeout", command.timeout)
+    require_at_least("seed", command.seed, 0)
+    for name in ("dim", "num_examples"):
+        if (value := getattr(command, name)) is not None:
+            require_at_least(name, value, 1)
+    from algoscope.adapters import load_target
+    from algoscope.model.learner import InContextLearner
+    from algoscope.tasks.linear import LinearRegression
+
+    predictor = load_target(command.target, timeout=command.timeout)
+    dim, examples = DEFAULT_DIM, DEFAULT_EXAMPLES
+    if isinstance(predictor, InContextLearner):
+        _allow_precision(predictor)
+        dim = predictor.dim
+        examples = predictor.max_examples
+        if most_examples is not None:
+            examples = min(examples, most_examples)
+        if command.dim not in (None, dim):
+            raise InvalidValueError("dim", f"be the model's {dim}", command.dim)
+        task = task_for(predictor, command)
+    else:
+        task = LinearRegression(command.dim or dim, **given(command, VARIANCES))
+    return predictor, task, command.num_examples or examples
+
+
+def require_drawable(*paths: Path | None) -> None:
+    """Reject figures that cannot be drawn, before anything is measured."""
+    from algoscope.foundation.plotting import require_ending
+
+    for path in paths:
+        if path is not None:
+            require_ending(path)
+
+
+def report_comparison(comparison: Any, command: Any) -> None:
+    """Save, draw and print a comparison, as the options say."""
+    from algoscope.cli.console import print_comparison
+    from algoscope.foundation.plotting import save_figure
+
+    if command.out:
+        comparison.save(command.out)
+    if command.figure:
+        save_figure(comparison.plot(), command.figure)
+    if command.json:
+        print(json_text(asdict(comparison)))
+        return
+    print_comparison(comparison)

@@ -1,0 +1,93 @@
+"""`algoscope patch`: does a model use what probes read in it?"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from algoscope.cli.options import Model, given, load_model, regression_for
+from algoscope.foundation.files import json_text
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Test causally where a model holds its weights: swap states, edit, ablate."""
+
+    model: Model
+    target: str = "w_ols"
+    """The weights that edits read and move: w_ols, w_ridge, w, or those of an algorithm
+    such as sgd(0.05)."""
+    budget: Literal["smoke", "cpu"] = "cpu"
+    """How many datasets: a glance, or a result."""
+    num_examples: int | None = None
+    """n, the examples before the query. By default 2d."""
+    num_pairs: int | None = None
+    """Pairs of datasets whose states are swapped."""
+    noise_variance: float | None = None
+    """σ² of the data. By default as in training."""
+    prior_variance: float | None = None
+    """τ² of the data. By default as in training."""
+    seed: int | None = None
+    """Seed of the data."""
+    out: Path = Path("patching")
+    """Where the result and the figure go."""
+    format: Literal["png", "svg", "pdf"] = "png"
+    """Of the figure."""
+    json: bool = False
+    """Print the summary as JSON."""
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The choices that differ from the budget's."""
+        return given(self, ("num_examples", "num_pairs", "seed"))
+
+
+def run_patch(command: Patch) -> None:
+    """Patch, save, draw, and print what was found."""
+    from algoscope.foundation.plotting import save_figure
+    from algoscope.foundation.progress import shown
+    from algoscope.patching import find_budget, patch
+
+    config = replace(find_budget(command.budget), **command.changes)
+    learner = load_model(command.model)
+    task = regression_for(learner, command)
+    with shown(True, plain=True) as progress:
+        result = patch(learner, task, config, target=command.target, progress=progress)
+    result.save(command.out)
+    save_figure(result.plot(), command.out / f"patching.{command.format}")
+    if command.json:
+        print(json_text(result.summary()))
+        return
+    _print(result, command.out)
+
+
+COLUMNS = {
+    "layer": "layer",
+    "query": "swap the query",
+    "examples": "swap all examples",
+    "error": "probe's error",
+    "weights": "edit",
+    "pattern": "edit, likely",
+    "random": "edit, random",
+}
+
+
+def _print(result: Any, out: Path) -> None:
+    from algoscope.cli.console import print_table
+    from algoscope.foundation.text import short
+
+    found = result.summary()
+    rows = [
+        [str(row["layer"]), *(short(row[name]) for name in list(COLUMNS)[1:])]
+        for row in found["layers"]
+    ]
+    title = (
+        f"What {result.learner} uses at the query after {result.num_examples} examples"
+    )
+    print_table(title, list(COLUMNS.values()), rows)
+    worst = ", ".join(
+        f"{a['without']} {short(a['spd_ols'])}" for a in found["parts"][:3]
+    )
+    print(
+        f"SPD(OLS)/d is {short(found['intact'])}; it is largest without {worst}.\n"
+        f"Result and figure: {out}"
+    )

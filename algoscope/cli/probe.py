@@ -1,0 +1,143 @@
+"""`algoscope probe`: what is encoded in which layer of a model (figures 4 and 5)."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from algoscope.cli.options import (
+    Model,
+    given,
+    load_model,
+    note,
+    regression_for,
+    use_all_cores,
+)
+from algoscope.foundation.files import json_text
+from algoscope.foundation.text import short
+
+UNTRAINED = "untrained"
+FIGURES = ("layers", "attention", "controls")
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Read intermediate quantities out of a model's hidden states, with controls."""
+
+    model: Model
+    targets: tuple[str, ...] = ("moment", "w_ols")
+    """What to look for: moment (XᵀY), w_ols, gram (XᵀX), w_ridge, residual, w, or the
+    weights of an algorithm such as sgd(0.05)."""
+    controls: tuple[str, ...] = ()
+    """Models to probe alike, such as control-d4; untrained: random weights."""
+    budget: Literal["smoke", "cpu", "paper"] = "cpu"
+    """How many probes, how large and how long: seconds, an hour or two, days."""
+    out: Path = Path("probing")
+    """Where results, figures and finished parts go; a rerun reuses them."""
+    prefixes: tuple[int, ...] | None = None
+    """The numbers of examples n, one probe each."""
+    layers: tuple[int, ...] | None = None
+    """The layers, 0 being the input. By default all."""
+    kinds: tuple[Literal["linear", "mlp"], ...] | None = None
+    """Linear probes, MLPs, or both."""
+    value_size: int | None = None
+    """The rows of W_v; the paper has 512."""
+    inner_size: int | None = None
+    """The hidden units of an MLP; the paper has 512."""
+    learning_rate: float | None = None
+    """Initial learning rate of Adam."""
+    steps: int | None = None
+    """Steps of Adam."""
+    repeats: int | None = None
+    """Repeats with other datasets and other initial probes."""
+    solver: Literal["adam", "least_squares"] | None = None
+    """Train, or solve linear probes of single positions exactly."""
+    noise_variance: float | None = None
+    """σ² of the data. By default as in training."""
+    prior_variance: float | None = None
+    """τ² of the data. By default as in training."""
+    seed: int | None = None
+    """Seed of the data and of the probes."""
+    format: Literal["png", "svg", "pdf"] = "png"
+    """Of the figures."""
+    json: bool = False
+    """Print the summary as JSON."""
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The choices that differ from the budget's."""
+        names = ("prefixes", "layers", "kinds", "value_size", "inner_size")
+        names += ("learning_rate", "steps", "repeats", "solver", "seed")
+        return given(self, names)
+
+
+def run_probe(command: Probe) -> None:
+    """Probe, save, draw, and print what was found."""
+    use_all_cores()
+    from algoscope.foundation.plotting import save_figure
+    from algoscope.foundation.progress import shown
+    from algoscope.model.learner import InContextLearner
+    from algoscope.probing import estimate_cost, find_budget, probe, untrained
+    from algoscope.probing.figures import attention_figure, controls_figure
+    from algoscope.probing.targets import find_targets, target_sizes
+
+    config = replace(find_budget(command.budget), **command.changes)
+    targets = find_targets(command.targets)
+    learner = load_model(command.model)
+    controls = [
+        untrained(learner)
+        if name == UNTRAINED
+        else InContextLearner.from_pretrained(name)
+        for name in command.controls
+    ]
+    task = regression_for(learner, command)
+    sizes = target_sizes(targets, task)
+    for each in (learner, *controls):
+        note(f"{each.name}: {estimate_cost(each, config, target_sizes=sizes)}.")
+    with shown(True, plain=True) as progress:
+        result = probe(
+            learner,
+            task,
+            config,
+            targets=targets,
+            controls=controls,
+            directory=command.out / "chunks",
+            progress=progress,
+        )
+    result.save(command.out)
+    places = {name: command.out / f"{name}.{command.format}" for name in FIGURES}
+    save_figure(result.plot(), places["layers"])
+    attention = attention_figure(result, kind=result.kinds[-1])
+    save_figure(attention, places["attention"])
+    if controls:
+        save_figure(controls_figure(result), places["controls"])
+    if command.json:
+        print(json_text(result.summary()))
+        return
+    _print(result, command.out)
+
+
+def _print(result: Any, out: Path) -> None:
+    from algoscope.cli.console import print_table
+
+    rows = [
+        [
+            f"{row['target']}, {row['kind']}",
+            row["learner"],
+            str(row["best_layer"]),
+            _range(row["error"]),
+            "–" if row["input"] is None else short(row["input"]),
+            "–" if row["selectivity"] is None else _range(row["selectivity"]),
+        ]
+        for row in result.summary()
+    ]
+    header = ["target, probe", "learner", "best layer", "error/variance (95 %)"]
+    header += ["at the input", "control − learner (95 %)"]
+    print_table(f"What {result.learner} encodes", header, rows)
+    print(f"Result and figures: {out}")
+
+
+def _range(interval: list[float]) -> str:
+    mean, low, high = interval
+    if low != low:  # one repeat has no interval
+        return short(mean)
+    return f"{short(mean)} ({short(low)}…{short(high)})"

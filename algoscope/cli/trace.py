@@ -1,0 +1,118 @@
+"""`algoscope trace`: what a transformer that was written by hand computes."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from algoscope.foundation.files import json_text
+from algoscope.foundation.validation import InvalidValueError, require_at_least
+
+CHAINS = ("theorem_1", "theorem_2", "sgd_chain", "ridge_chain")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Show step by step what a transformer that was written by hand computes."""
+
+    target: Annotated[
+        tyro.conf.Positional[str],
+        tyro.conf.arg(
+            metavar="TARGET",
+            help="A directory that `algoscope build` wrote, or one of the paper's "
+            "chains: theorem_1, theorem_2, sgd_chain, ridge_chain.",
+        ),
+    ]
+    num_examples: Annotated[int | None, tyro.conf.arg(aliases=["--examples"])] = None
+    """How many examples to show. By default three, or all that there is room for."""
+    dim: int = 2
+    """d of a chain."""
+    learning_rate: float = 0.05
+    """α of a chain."""
+    penalty: float = 0.1
+    """λ of a chain."""
+    paper: bool = False
+    """Run a chain with the paper's own approximations."""
+    show: Literal["computed", "exact", "difference"] = "computed"
+    """What is shown of every register; --json holds all three."""
+    layer: int | None = None
+    """Show this layer only, counted from 1."""
+    seed: int = 0
+    """Seed of the dataset that is shown."""
+    json: bool = False
+    """Print the matrices as JSON."""
+
+
+def run_trace(command: Trace) -> None:
+    """Show what a construction computes, exact and computed, step by step."""
+    require_at_least("seed", command.seed, 0)
+    steps = _trace_chain(command) if command.target in CHAINS else _trace_saved(command)
+    from algoscope.construction.trace import as_dict, as_text
+
+    if command.layer is not None:
+        require_at_least("layer", command.layer, 1)
+        if command.layer >= len(steps):
+            rule = f"be at most {len(steps) - 1}, the depth"
+            raise InvalidValueError("layer", rule, command.layer)
+        steps = [steps[command.layer]]
+    if command.json:
+        print(json_text(as_dict(steps)))
+    else:
+        print(as_text(steps, command.show, command.layer or 0))
+
+
+def _trace_chain(command: Trace) -> list[Any]:
+    """Return the appendix's matrices, from a run of its chain."""
+    require_at_least("dim", command.dim, 1)
+    examples = 2 if command.num_examples is None else command.num_examples
+    require_at_least("num_examples", examples, 1)
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    import numpy as np
+
+    from algoscope.construction.compiler.numerics import numerics, paper_numerics
+    from algoscope.construction.paper import theorems as chains
+    from algoscope.construction.trace import trace
+
+    d, start = command.dim, np.zeros(command.dim)
+    rate, penalty = command.learning_rate, command.penalty
+    rng = np.random.default_rng(command.seed)
+    if command.target == "theorem_1":
+        chain = chains.theorem_1(d, rng.normal(size=d), rate, penalty)
+    elif command.target == "theorem_2":
+        chain = chains.theorem_2(d, penalty)
+    elif command.target == "sgd_chain":
+        chain = chains.sgd_chain(d, examples, start, rate, penalty)
+    else:
+        chain = chains.ridge_chain(d, examples, penalty)
+    x = rng.normal(size=(chain.num_examples + 1, d))
+    y = (x @ rng.normal(size=d))[:-1]
+    return trace(chain, paper_numerics() if command.paper else numerics(), x, y)
+
+
+def _trace_saved(command: Trace) -> list[Any]:
+    """Return what a saved construction computes."""
+    from algoscope.foundation.files import read_json
+    from algoscope.model.checkpoints import CONFIG, locate
+
+    place = locate(command.target)
+    saved = read_json(place / CONFIG).get("construction") or {}
+    import jax
+
+    jax.config.update("jax_enable_x64", saved.get("dtype") == "float64")
+    from algoscope.construction.build import load_construction
+    from algoscope.construction.trace import trace_program
+
+    learner, construction = load_construction(place)
+    shown = min(3, construction.num_examples)
+    if command.num_examples is not None:
+        require_at_least("num_examples", command.num_examples, 1)
+        shown = command.num_examples
+        if shown > construction.num_examples:
+            rule = f"be at most {construction.num_examples}, for which it was built"
+            raise InvalidValueError("num_examples", rule, shown)
+    tokens = construction.suited.examples(
+        construction.dim, construction.num_examples, 1, command.seed
+    )[:, : 2 * shown + 1]
+    return trace_program(construction.arrange(), learner.transformer, tokens)

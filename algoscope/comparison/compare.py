@@ -1,0 +1,253 @@
+"""Which textbook algorithm is a learner like? Metrics per number of examples (§4.1)."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from algoscope.comparison.catalog import (
+    ALL_METRICS,
+    MEAN,
+    MEASUREMENTS,
+    METRICS,
+    EvaluationData,
+    Measured,
+    Samples,
+)
+from algoscope.comparison.gradients import STEP
+from algoscope.comparison.intervals import curves_of, estimates_of, summarize
+from algoscope.comparison.metrics import mean_over_region
+from algoscope.comparison.predict import counted, held_out
+from algoscope.comparison.result import LABELS, Comparison
+from algoscope.foundation.machine import provenance
+from algoscope.foundation.progress import Progress, Steps, shown
+from algoscope.foundation.validation import (
+    InvalidValueError,
+    require_at_least,
+    require_choice,
+    require_positive,
+)
+from algoscope.model.learner import InContextLearner
+from algoscope.predictors import (
+    BlackBox,
+    Predictor,
+    PredictorFailedError,
+    figure_1_references,
+    parse_predictor,
+)
+from algoscope.tasks.task import Task
+
+DEFAULT_EXAMPLES = 20
+BLACK_BOX_DATASETS = 200  # by default, for what JAX does not run
+
+
+def compare(
+    learner: Predictor | BlackBox,
+    references: Sequence[Predictor | BlackBox | str] | None = None,
+    task: Task | None = None,
+    *,
+    num_examples: int | None = None,
+    num_datasets: int | None = None,
+    seed: int = 0,
+    metrics: Sequence[str] = ("spd",),
+    num_costly_datasets: int = 500,
+    num_queries: int | None = None,
+    region: tuple[int, int] | None = None,
+    difference_step: float = STEP,
+    progress: Progress | bool = True,
+) -> Comparison:
+    """Measure the learner against each reference after 0, …, n examples.
+
+    References are predictors or their names, by default those of figure 1. A model is
+    asked on its own task, with as many examples as it has room for, unless `task` and
+    `num_examples` say otherwise; any other predictor needs a task.
+
+    SPD/d is always measured, also of the learner and the references against the labels
+    (their risk). `metrics` names what else, out of `ALL_METRICS`:
+
+    - `mspd`: the mean of SPD/d over a `region` of n, by default 1 ≤ n < d;
+    - `sim_e`: the cosine of errors; `r2_gold`: the authors' R², of the labels;
+    - `ilwd`: ‖ŵ − ŵ′‖²/d; `sim_w`: the cosine of ŵ; `r2`: of the linear fit ŵ;
+    - `sensitivity`, `influence`: cosine and distance of ∂ŷ/∂x′ and ∂ŷ/∂y;
+    - `symmetry`: the relative change under each of `SYMMETRIES`.
+
+    Those of the last three lines take many predictions: they are measured on
+    `num_costly_datasets` fresh datasets, with `num_queries` queries each, by default
+    4d (the authors' code: 64). If a black box fails for good during these, the metrics
+    that were not measured yet are left out, with a warning.
+
+    Example:
+        >>> import algoscope as asc
+        >>> learner = asc.InContextLearner.from_pretrained("linear-d2")
+        >>> found = asc.compare(learner, [asc.ols, "ridge(0.5)"], num_datasets=50)
+        >>> found.nearest(1, 20)[0][0]
+        'OLS'
+    """
+    task, num_examples = asked_on(learner, task, num_examples)
+    if num_datasets is None:
+        is_black_box = isinstance(learner, BlackBox)
+        num_datasets = BLACK_BOX_DATASETS if is_black_box else 10_000
+    require_at_least("num_examples", num_examples, 1)
+    require_at_least("num_costly_datasets", num_costly_datasets, 1)
+    num_queries = 4 * task.dim if num_queries is None else num_queries
+    require_at_least("num_queries", num_queries, task.dim)
+    require_positive("difference_step", difference_step)
+    for name in metrics:
+        require_choice("metric", name, ALL_METRICS)
+    span = _region(region, task.dim, num_examples)
+    others = [
+        parse_predictor(each) if isinstance(each, str) else each
+        for each in (figure_1_references() if references is None else references)
+    ]
+    _reject_shared_names(learner, others)
+    cheap = [m for m in METRICS if m == "spd" or m in metrics and not _is_costly(m)]
+    costly = [m for m in METRICS if m in metrics and _is_costly(m)]
+    n = num_examples + 1
+    samples: dict[str, Samples] = {}
+    with shown(progress) as report:
+        predictors = [counted(learner, report), *(counted(o, report) for o in others)]
+        kinds = dict.fromkeys(METRICS[m].needs for m in [*cheap, *costly])
+        total = len(predictors) * len(kinds)
+        steps = Steps(report, f"comparing {learner.name}", total)
+        x, y = held_out(task, num_datasets=num_datasets, num_examples=n, seed=seed)
+        data = EvaluationData(x, y, x[:, :0])
+        found = _measure("predictions", predictors, data, steps)
+        for metric in cheap:
+            samples |= METRICS[metric].compute(found, data)
+        if costly:
+            x, y = held_out(
+                task,
+                num_datasets=num_costly_datasets,
+                num_examples=n + num_queries,
+                seed=seed,
+            )
+            data = EvaluationData(x[:, :n], y[:, :n], x[:, n:], seed, difference_step)
+            samples |= _measure_costly(costly, predictors, data, steps)
+    mspd = []
+    if MEAN in metrics and span is not None:
+        means = [mean_over_region(spd, *span) for spd in samples["spd"].values()]
+        summary = summarize(np.stack(means, axis=1), seed=seed)
+        mspd = estimates_of(list(samples["spd"]), summary)
+    curves = {
+        name: curves_of(
+            list(pairs), summarize(np.stack(list(pairs.values()), axis=1), seed=seed)
+        )
+        for name, pairs in samples.items()
+    }
+    settings: dict[str, Any] = {
+        "metrics": [m for m in metrics if m not in costly or _was_measured(m, samples)]
+    }
+    if mspd:
+        settings["region"] = span
+    if costly:
+        settings["num_costly_datasets"] = num_costly_datasets
+        settings["num_queries"] = num_queries
+        settings["difference_step"] = difference_step
+    return Comparison(
+        learner=learner.name,
+        dim=task.dim,
+        task=repr(task),
+        num_datasets=num_datasets,
+        seed=seed,
+        curves=curves.pop("spd"),
+        versions=provenance(),
+        metrics=curves,
+        mspd=mspd,
+        settings=settings,
+    )
+
+
+def asked_on(
+    predictor: Predictor | BlackBox, task: Task | None, num_examples: int | None
+) -> tuple[Task, int]:
+    """Return the task and the most examples on which a predictor is asked.
+
+    A model knows both; of any other predictor the task must be given.
+    """
+    is_model = isinstance(predictor, InContextLearner)
+    if task is None:
+        if not is_model:
+            rule = f"be given for {predictor.name}, which does not know its task"
+            remedy = "For example `LinearRegression(dim=4)`."
+            raise InvalidValueError("task", rule, "None", remedy)
+        task = predictor.task
+    if num_examples is None:
+        num_examples = predictor.max_examples if is_model else DEFAULT_EXAMPLES
+    return task, num_examples
+
+
+def _is_costly(metric: str) -> bool:
+    return METRICS[metric].needs != "predictions"
+
+
+def _was_measured(metric: str, samples: dict[str, Samples]) -> bool:
+    return any(name.startswith(metric) for name in samples)
+
+
+def _measure(
+    kind: str, predictors: Sequence[Any], data: EvaluationData, steps: Steps
+) -> Measured:
+    """Measure one kind of each predictor; references, all but the first, in float64."""
+    found = {}
+    for index, predictor in enumerate(predictors):
+        measure = MEASUREMENTS[kind]
+        if index == 0:
+            found[predictor.name] = measure(predictor, data)
+        else:
+            with jax.enable_x64(True):
+                found[predictor.name] = measure(predictor, data.exact())
+        steps.add()
+    return found
+
+
+def _measure_costly(
+    metrics: Sequence[str],
+    predictors: Sequence[Any],
+    data: EvaluationData,
+    steps: Steps,
+) -> dict[str, Samples]:
+    """Return the samples of costly metrics.
+
+    When a black box fails for good, what was measured before is kept, with a warning.
+    """
+    samples: dict[str, Samples] = {}
+    measured: dict[str, Measured] = {}
+    for place, metric in enumerate(metrics):
+        kind = METRICS[metric].needs
+        try:
+            if kind not in measured:
+                measured[kind] = _measure(kind, predictors, data, steps)
+        except PredictorFailedError as error:
+            left = ", ".join(metrics[place:])
+            warnings.warn(f"{error} Not measured: {left}.", stacklevel=3)
+            break
+        samples |= METRICS[metric].compute(measured[kind], data)
+    return samples
+
+
+def _reject_shared_names(
+    learner: Predictor | BlackBox, references: Sequence[Predictor | BlackBox]
+) -> None:
+    if not references:
+        raise InvalidValueError("references", "name at least one predictor", "none")
+    names = [LABELS, learner.name, *(reference.name for reference in references)]
+    for name in names:
+        if names.count(name) > 1:
+            rule = f"have a name of its own; {LABELS} stands for the labels"
+            raise InvalidValueError("each predictor", rule, f"'{name}' twice")
+
+
+def _region(
+    region: tuple[int, int] | None, dim: int, num_examples: int
+) -> list[int] | None:
+    """Return the first and last n of MSPD; by default n < d, if there is such an n."""
+    if region is None:
+        last = min(dim - 1, num_examples)
+        return [1, last] if last >= 1 else None
+    first, last = region
+    if not 0 <= first <= last <= num_examples:
+        rule = f"be a first and a last n with 0 ≤ first ≤ last ≤ {num_examples}"
+        raise InvalidValueError("region", rule, tuple(region))
+    return [first, last]

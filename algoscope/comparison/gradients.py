@@ -1,0 +1,122 @@
+"""How a prediction moves with its query and with the labels of its examples.
+
+The sensitivity ∂ŷ/∂x′ of a linear predictor is its weights, so it is a local form of
+the implied weights and needs no queries (von Oswald et al., 2023). The influence ∂ŷ/∂y
+of a linear smoother is its hat vector x′ᵀ(XᵀX + λI)⁻¹Xᵀ. JAX differentiates what it can
+trace; a black box is asked on both sides of each point.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from algoscope.comparison.predict import Inputs, Labels, diverged_is_infinite
+from algoscope.foundation.validation import require_positive
+from algoscope.predictors import BlackBox, Predictor, Question
+
+SEQUENCES = 512  # differentiated per compiled call
+
+STEP = 1e-3  # of central differences: exact to about 1e-6, robust to single precision
+
+
+def sensitivities(
+    predictor: Predictor | BlackBox, x: Inputs, y: Labels, *, step: float = STEP
+) -> Float[np.ndarray, "datasets prefixes dim"]:
+    """Return ∂ŷ/∂x′ at x′ = xₙ₊₁ after n = 0, 1, … examples."""
+    require_positive("step", step)
+    if not isinstance(predictor, BlackBox):
+        return _differentiate(_query_gradients, predictor, x, y)
+    dim = x.shape[2]
+    sides = step * np.concatenate([np.eye(dim), -np.eye(dim)])
+
+    def questions(x, y):
+        for n in range(1, len(x)):
+            yield Question(x[:n], y[:n], x[n] + sides)
+
+    answers = _answers(predictor, x, y, questions)
+    slopes = (answers[:, :dim] - answers[:, dim:]) / (2 * step)
+    gradients = np.full(x.shape, np.nan)
+    gradients[:, 1:] = slopes.reshape(len(x), -1, dim)
+    return gradients
+
+
+def influences(
+    predictor: Predictor | BlackBox, x: Inputs, y: Labels, *, step: float = STEP
+) -> Float[np.ndarray, "datasets prefixes examples"]:
+    """Return ∂ŷ/∂yⱼ of the prediction at xₙ₊₁ after n = 0, 1, … examples.
+
+    Entries beyond the n examples are 0.
+    """
+    require_positive("step", step)
+    if not isinstance(predictor, BlackBox):
+        return _differentiate(_label_gradients, predictor, x, y)
+    places = [(n, j) for n in range(1, x.shape[1]) for j in range(n)]
+
+    def questions(x, y):
+        for n, j in places:
+            for side in (step, -step):
+                moved = y[:n].copy()
+                moved[j] += side
+                yield Question(x[:n], moved, x[n : n + 1])
+
+    answers = _answers(predictor, x, y, questions).reshape(len(x), len(places), 2)
+    gradients = np.zeros((*y.shape, y.shape[1]))
+    gradients[:, 0] = np.nan
+    rows, columns = np.array(places).reshape(-1, 2).T
+    gradients[:, rows, columns] = (answers[..., 0] - answers[..., 1]) / (2 * step)
+    return gradients
+
+
+def _answers(
+    box: BlackBox,
+    x: Inputs,
+    y: Labels,
+    questions: Callable[[np.ndarray, np.ndarray], Iterator[Question]],
+) -> np.ndarray:
+    """Return one row of answers per question, in double precision."""
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    asked = (each for data in zip(x, y, strict=True) for each in questions(*data))
+    return np.array(list(box.answers(asked)), np.float64)
+
+
+def _query_gradients(predictor: Any, x: Array, y: Array, n: Array) -> Array:
+    def predict(query: Array) -> Array:
+        return predictor.predict_prefixes(x.at[n].set(query), y)[n]
+
+    return jax.grad(predict)(x[n])
+
+
+def _label_gradients(predictor: Any, x: Array, y: Array, n: Array) -> Array:
+    return jax.grad(lambda y: predictor.predict_prefixes(x, y)[n])(y)
+
+
+def _at_every_prefix(gradient: Callable, predictor: Any, x: Array, y: Array) -> Array:
+    prefixes = jnp.arange(x.shape[1])
+    one_dataset = jax.vmap(partial(gradient, predictor), (None, None, 0))
+    return jax.vmap(one_dataset, (0, 0, None))(x, y, prefixes)
+
+
+_of_module = eqx.filter_jit(_at_every_prefix)  # weights are arguments there
+
+
+def _differentiate(
+    gradient: Callable, predictor: Predictor, x: Inputs, y: Labels
+) -> np.ndarray:
+    compiled = jax.jit(partial(_at_every_prefix, gradient, predictor))
+    if isinstance(predictor, eqx.Module):
+        compiled = partial(_of_module, gradient, predictor)
+    total = len(x)
+    batch = min(total, max(1, SEQUENCES // x.shape[1]))
+    parts = []
+    for start in range(0, total, batch):
+        # The last batch is filled up with rows of its own: one shape, one compilation.
+        rows = np.resize(np.arange(start, min(start + batch, total)), batch)
+        part = compiled(jnp.asarray(x[rows]), jnp.asarray(y[rows]))
+        parts.append(np.asarray(part))
+    return diverged_is_infinite(predictor, np.concatenate(parts)[:total])

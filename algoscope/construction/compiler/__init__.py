@@ -1,0 +1,1 @@
+"""From programs to the weights of a transformer."""

@@ -1,0 +1,1 @@
+"""The language in which learning algorithms are written as programs."""

@@ -1,0 +1,166 @@
+"""Timestep maps K: which timesteps each timestep reads (paper app. C.1, C.4.1).
+
+A map has an exact meaning, the matrix that averages over K(i), and, if it is simple
+enough, a score that separates K(i) from the rest and is quadratic in i and j: the form
+that three units of position code can express (`codes`).
+"""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from algoscope.foundation.validation import InvalidValueError, require_at_least
+
+Average = Float[np.ndarray, "time time"]
+Quadratic = Float[np.ndarray, "4 4"]
+
+
+def _quadratic(entries: dict[tuple[int, int], float]) -> Quadratic:
+    matrix = np.zeros((4, 4))
+    for place, value in entries.items():
+        matrix[place] = value
+    return matrix
+
+
+@runtime_checkable
+class Timesteps(Protocol):
+    """A map K: which timesteps each timestep reads."""
+
+    def average(self, time: int) -> Average:
+        """Return the matrix whose row i averages over K(i); zero where it is empty."""
+        ...
+
+    def quadratic(self, time: int) -> Quadratic | None:
+        """Return S such that f(j)ᵀ S f(i) is ≥ ½ for j in K(i) and ≤ −½ for others.
+
+        f(i) = (1, i, i², parity of i). None if there is no such S.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """K(i) = {i − steps}: the timestep itself (0), the one before it (1), ….
+
+    Example:
+        >>> Earlier(1).average(3).tolist()
+        [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    """
+
+    steps: int
+
+    def __post_init__(self):
+        remedy = "A timestep sees itself and what is before it."
+        require_at_least("steps", self.steps, 0, remedy)
+
+    def __str__(self) -> str:
+        return f"{{i-{self.steps}}}" if self.steps else "{i}"
+
+    def average(self, time: int) -> Average:
+        """Return the matrix whose row i is one at i − steps."""
+        return np.eye(time, k=-self.steps)
+
+    def quadratic(self, time: int) -> Quadratic:
+        """Return S of ½ − (i − steps − j)²."""
+        k = float(self.steps)
+        return _quadratic(
+            {
+                (0, 0): 0.5 - k * k,
+                (0, 1): 2 * k,
+                (0, 2): -1,
+                (1, 0): -2 * k,
+                (1, 1): 2,
+                (2, 0): -1,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Single:
+    """K(i) = {token} for i ≥ token, or for i > token if it is not to read itself."""
+
+    token: int
+    later: bool = False
+
+    def __post_init__(self):
+        require_at_least("token", self.token, 0)
+
+    def __str__(self) -> str:
+        return f"{{{self.token}}}" + (f" if i>{self.token}" if self.later else "")
+
+    def average(self, time: int) -> Average:
+        """Return the matrix with ones in one column, from its own row or the next."""
+        column = np.zeros((time, time))
+        column[self.token + self.later :, self.token : self.token + 1] = 1
+        return column
+
+    def quadratic(self, time: int) -> Quadratic:
+        """Return S of ½ − (token − j)², or of i − token − ½ − time (token − j)²."""
+        t = float(self.token)
+        if not self.later:
+            return _quadratic({(0, 0): 0.5 - t * t, (1, 0): 2 * t, (2, 0): -1})
+        m = float(time)
+        constant = -t - 0.5 - m * t * t
+        return _quadratic({(0, 0): constant, (0, 1): 1, (1, 0): 2 * m * t, (2, 0): -m})
+
+
+@dataclass(frozen=True)
+class Labels:
+    """K(i) = all timesteps up to i that hold a label: 1, 3, 5, ….
+
+    Example:
+        >>> Labels().average(4)[3].tolist()
+        [0.0, 0.5, 0.0, 0.5]
+    """
+
+    def __str__(self) -> str:
+        return "{y}"
+
+    def average(self, time: int) -> Average:
+        """Return the matrix whose row i averages over the odd timesteps up to i."""
+        odd = np.tril(np.ones((time, time))) * (np.arange(time) % 2)
+        return odd / np.maximum(odd.sum(axis=1, keepdims=True), 1)
+
+    def quadratic(self, time: int) -> Quadratic:
+        """Return S of parity of j − ½."""
+        return _quadratic({(0, 0): -0.5, (3, 0): 1})
+
+
+@dataclass(frozen=True)
+class Sets:
+    """Any map, written out: K(i) = sets[i]."""
+
+    sets: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self):
+        for i, members in enumerate(self.sets):
+            if any(not 0 <= j <= i for j in members):
+                rule = f"hold timesteps from 0 to {i} for timestep {i}"
+                remedy = "Attention is causal: nothing later can be read."
+                raise InvalidValueError("sets", rule, f"{members}", remedy)
+
+    def __str__(self) -> str:
+        moved = {i: js for i, js in enumerate(self.sets) if js != (i,)}
+        return "K" + "".join(
+            f" {i}:{{{','.join(map(str, js))}}}" for i, js in moved.items()
+        )
+
+    def average(self, time: int) -> Average:
+        """Return the matrix whose row i averages over sets[i]."""
+        if time > len(self.sets):
+            rule = f"say what each of the {time} timesteps reads"
+            raise InvalidValueError("sets", rule, f"{len(self.sets)} sets")
+        matrix = np.zeros((time, time))
+        for i, members in enumerate(self.sets[:time]):
+            matrix[i, list(members)] = 1 / max(len(members), 1)
+        return matrix
+
+    def quadratic(self, time: int) -> None:
+        """Return nothing: it takes a unit per timestep to tell any set from others."""
+        return
+
+
+SELF = Earlier(0)
+PREVIOUS = Earlier(1)

@@ -1,0 +1,1 @@
+"""The constructions of the paper, line by line (§3, app. A-C)."""

@@ -1,0 +1,198 @@
+"""RAW, read-arithmetic-write: the operator behind the primitives (paper app. C.1-C.5).
+
+    h′ᵢ[w] = W_o ((W_a/|K(i)| Σ_{k ∈ K(i)} h_k[r]) ⊛ W hᵢ[s]) + b,   ⊛ either + or ⊙
+
+A head that follows K reads h[r], the feed-forward part does the arithmetic and writes.
+Three readings differ from the print. K(i) may hold i itself (erratum 10: dot and aff
+read their own column). Where K(i) is empty the imaginary timestep takes the weight and
+the head reads zero (erratum 29: without it, it would read an average of everything).
+And a number of t enters the units of its own product only, together with W h[s]
+(errata 43, 44).
+
+Numerics without a `bypass` let attention alone do what is linear, since W_o W_a h[r]
+and −h[w] are linear in h: exact, and old contents leave no trace. With a `bypass` N,
+the paper's way, the feed-forward part does it through σ(N + u) − N. What K reads
+elsewhere goes to scratch rows first, the paper's t, whose old contents a second head
+removes (erratum 42: with +1 on the diagonal of W^V and −1 in W^F).
+
+A step has two meanings, written independently of each other: what it does to the
+registers, exactly (`exact`), and the plan of a layer that does it (`plan`).
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Float
+
+from algoscope.construction.compiler.layer_weights import Plan
+from algoscope.construction.compiler.numerics import Numerics
+from algoscope.construction.language.timesteps import SELF, Timesteps
+from algoscope.construction.paper.steps import Entry, Layout, Operand, State, Step
+from algoscope.foundation.validation import InvalidValueError, require_choice
+
+Kind = Literal["+", "⊙"]
+
+
+@dataclass(frozen=True, eq=False)
+class Raw(Step):
+    """h′ᵢ[w] = W_o ((W_a/|K(i)| Σ h_k[r]) ⊛ W hᵢ[s]) + b; a matrix left out is I."""
+
+    kind: Kind
+    r: str | None  # read where `timesteps` says; none: zero
+    s: str | None  # read where it is; none: zero
+    w: str  # written
+    timesteps: Timesteps = SELF
+    w_a: Float[np.ndarray, "inner read"] | None = None
+    w_s: Float[np.ndarray, "inner own"] | None = None  # W
+    w_o: Float[np.ndarray, "write inner"] | None = None
+    b: Float[np.ndarray, " write"] | None = None
+    name: str = ""  # for messages, if it stands for something else
+
+    def __post_init__(self):
+        require_choice("kind", self.kind, get_args(Kind))
+        for name in "rs":
+            if self.kind == "⊙" and getattr(self, name) is None:
+                raise InvalidValueError(name, "name a register to multiply", None)
+
+    def __str__(self) -> str:
+        parts = f"{self.kind}; s={self.s}, r={self.r}, w={self.w}, K={self.timesteps}"
+        return self.name or f"raw({parts})"
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The register w."""
+        return (self.w,)
+
+    @property
+    def fed(self) -> tuple[str, ...]:
+        """The factors that no head reads."""
+        if self.kind == "+":
+            return ()
+        own = (self.r, self.s) if self.timesteps == SELF else (self.s,)
+        return tuple(name for name in own if name is not None)
+
+    @property
+    def maps(self) -> tuple[Timesteps, ...]:
+        """K, if anything is read through it."""
+        return () if self.r is None else (self.timesteps,)
+
+    @property
+    def num_inner(self) -> int | None:
+        """The size of what W_a and W make and W_o takes, where a matrix says it."""
+        if self.w_o is not None:
+            return self.w_o.shape[1]
+        return next((len(m) for m in (self.w_a, self.w_s) if m is not None), None)
+
+    def matrices(
+        self, layout: Layout
+    ) -> tuple[
+        Float[np.ndarray, "inner read"],
+        Float[np.ndarray, "inner own"],
+        Float[np.ndarray, "write inner"],
+        Float[np.ndarray, " write"],
+    ]:
+        """Return W_a, W, W_o and b, written out."""
+        write = layout.size(self.w)
+        inner = write if self.num_inner is None else self.num_inner
+        found = []
+        for name, matrix, register, shape in (
+            ("w_a", self.w_a, self.r, (inner, layout.size(self.r))),
+            ("w_s", self.w_s, self.s, (inner, layout.size(self.s))),
+            ("w_o", self.w_o, self.w, (write, inner)),
+        ):
+            if register is None:
+                matrix = np.zeros(shape)
+            elif matrix is None:
+                layout.require_size(register, inner, self)
+                matrix = np.eye(inner)
+            if matrix.shape != shape:
+                rule = f"have shape {shape} for `{register}` in {self}"
+                raise InvalidValueError(name, rule, matrix.shape)
+            found.append(matrix)
+        b = np.zeros(write) if self.b is None else self.b
+        if b.shape != (write,):
+            rule = f"have shape {(write,)} for `{self.w}` in {self}"
+            raise InvalidValueError("b", rule, b.shape)
+        return found[0], found[1], found[2], b
+
+    def check(self, layout: Layout) -> None:
+        """Refuse registers that are not there or have the wrong size."""
+        self.matrices(layout)
+
+    def exact(self, state: State, layout: Layout) -> State:
+        """Return the registers after it, by its equation."""
+        _, _, w_o, b = self.matrices(layout)
+        read, own = self._operands(state, layout)
+        after = np.array(state, np.float64)
+        combined = read + own if self.kind == "+" else read * own
+        after[..., layout.rows(self.w)] = combined @ w_o.T + b
+        return after
+
+    def _operands(self, state: State, layout: Layout) -> tuple[Operand, Operand]:
+        w_a, w_s, _, _ = self.matrices(layout)
+        average = self.timesteps.average(state.shape[-2])
+        read = average @ (state[..., layout.rows(self.r)] @ w_a.T)
+        return read, state[..., layout.rows(self.s)] @ w_s.T
+
+    def factors(self, state: State, layout: Layout) -> tuple[Operand, Operand]:
+        """Return both sides of ⊙."""
+        if self.kind == "+":
+            return super().factors(state, layout)
+        return self._operands(state, layout)
+
+    def sources(self, name: str, column: int, time: int) -> set[Entry]:
+        """Return r in the columns K(i), and s."""
+        found = set() if self.s is None else {(self.s, column)}
+        if self.r is not None:
+            read = np.flatnonzero(self.timesteps.average(time)[column])
+            found |= {(self.r, int(k)) for k in read}
+        return found
+
+    def scratch_size(self, layout: Layout, numerics: Numerics) -> int:
+        """Return the size of t: of what a head reads for the feed-forward part."""
+        if self.timesteps == SELF or self.r is None or self._by_attention(numerics):
+            return 0
+        return len(self.matrices(layout)[0])
+
+    def _by_attention(self, numerics: Numerics) -> bool:
+        return self.kind == "+" and numerics.bypass is None
+
+    def add_to(
+        self, plan: Plan, layout: Layout, numerics: Numerics, scratch: slice
+    ) -> None:
+        """Add the heads and the arithmetic."""
+        frame = layout.frame
+        w_a, w_s, w_o, b = self.matrices(layout)
+        r, s, w = (layout.rows(name) for name in (self.r, self.s, self.w))
+        own = plan.head(SELF, frame).value
+        if self._by_attention(numerics):
+            at = SELF if self.r is None else self.timesteps
+            plan.head(at, frame).value[w, r] += w_o @ w_a
+            own[w, s] += w_o @ w_s
+            own[w, -1] += b
+            own[w, w] -= np.eye(len(b))
+            return
+        p, q = frame.form(len(w_a)), frame.form(len(w_s))
+        q[:, s] = w_s
+        if self.scratch_size(layout, numerics):
+            identity = np.eye(len(w_a))
+            own[scratch, scratch] -= identity
+            plan.head(self.timesteps, frame).value[scratch, r] += w_a
+            plan.linear[scratch, scratch] -= identity
+            p[:, scratch] = identity
+        else:
+            p[:, r] = w_a
+        if self.kind == "+":
+            plan.linear[w] += w_o @ (p + q)
+        else:
+            out = np.zeros((frame.hidden, len(w_a)))
+            out[w] = w_o
+            plan.p, plan.q = np.vstack([plan.p, p]), np.vstack([plan.q, q])
+            plan.out = np.hstack([plan.out, out])
+            plan.p_range = np.concatenate([plan.p_range, np.ones(len(w_a))])
+            plan.q_range = np.concatenate([plan.q_range, np.ones(len(w_a))])
+        plan.linear[w, -1] += b
+        # The feed-forward part can only multiply what attention has not removed.
+        in_place = self.w in self.fed or numerics.bypass is not None
+        (plan.linear if in_place else own)[w, w] -= np.eye(len(b))

@@ -1,0 +1,178 @@
+"""Files: written whole or not at all, checked when read, never executed.
+
+A file is written beside its place, flushed to the disk and renamed over it, so a reader
+finds the old file or the new one and a killed process leaves the old one. Arrays are
+stored as safetensors with a digest in the header, so a damaged file is noticed.
+
+JSON is strict: every parser reads it. It has no number for NaN and for infinity, so NaN
+is written as null and infinity as a string.
+"""
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from algoscope.foundation.validation import InvalidValueError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Loaded = TypeVar("Loaded")
+
+
+class DamagedFileError(InvalidValueError):
+    """A file that is not what it should be: cut off, changed, or of another kind.
+
+    Example:
+        >>> print(DamagedFileError("x.json", "is not JSON", "Delete it."))
+        x.json is not JSON. Delete it.
+    """
+
+    def __init__(self, path: Path | str, problem: str, remedy: str = ""):
+        ValueError.__init__(self, f"{path} {problem}.{' ' + remedy if remedy else ''}")
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace the file at `path` by `content`, all of it or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with open(beside, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)  # the rename itself must survive a power cut
+    finally:
+        os.close(directory)
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return plain values as strict JSON.
+
+    Example:
+        >>> json_text({"mean": math.inf, "count": 3, "low": math.nan})
+        '{"mean": "Infinity", "count": 3, "low": null}'
+    """
+    return json.dumps(_finite(value), indent=indent, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    """Replace NaN by None, and infinities by strings, at any depth."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return None if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
+def parse_number(value: float | str | None) -> float:
+    """Return the number that `json_text` wrote.
+
+    Example:
+        >>> parse_number(None), parse_number("-Infinity"), parse_number(0.5)
+        (nan, -inf, 0.5)
+    """
+    return math.nan if value is None else float(value)
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write `value` as readable JSON, atomically."""
+    write_atomically(path, (json_text(value, indent=2) + "\n").encode())
+
+
+def read_json(path: Path) -> dict:
+    """Return the JSON object in a file."""
+    try:
+        value = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        problem = f"is not a readable JSON file ({type(error).__name__})"
+        raise DamagedFileError(path, problem) from error
+    if not isinstance(value, dict):
+        problem = f"is not a JSON object (it holds a {type(value).__name__})"
+        raise DamagedFileError(path, problem)
+    return value
+
+
+def write_saved(path: Path, kind: str, values: Mapping[str, Any]) -> None:
+    """Write the fields of a saved object of one kind, such as "comparison"."""
+    write_json(path, {"format": f"algoscope {kind}", **values})
+
+
+def read_saved(
+    path: Path, kind: str, build: Callable[[dict[str, Any]], Loaded]
+) -> Loaded:
+    """Return what `build` makes of the fields that `write_saved` wrote.
+
+    Every saved file is read here, so all are checked in the same way: the format must
+    be that of the kind, and `build` must find the fields that it needs.
+    """
+    values = read_json(path)
+    article = "an" if kind[0] in "aeiou" else "a"
+    wrong = f"is not {article} saved {kind}"
+    found = values.pop("format", None)
+    if found is None:
+        raise DamagedFileError(path, f"{wrong} (field 'format' is missing)")
+    if found != f"algoscope {kind}":
+        raise DamagedFileError(path, f"{wrong} (its format is {found!r})")
+    try:
+        return build(values)
+    except DamagedFileError:
+        raise
+    except KeyError as error:
+        problem = f"{wrong} (field {error} is missing or damaged)"
+        raise DamagedFileError(path, problem) from error
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        raise DamagedFileError(path, f"{wrong} ({error})") from error
+
+
+def digest_of_arrays(arrays: "Mapping[str, np.ndarray]") -> str:
+    """Return a digest of named arrays: of their names, types, shapes and values."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def save_arrays(
+    path: Path, arrays: "Mapping[str, np.ndarray]", metadata: Mapping[str, str]
+) -> None:
+    """Write named arrays and a few strings about them to one safetensors file."""
+    import numpy as np
+    import safetensors.numpy
+
+    contiguous = {name: np.asarray(a, order="C") for name, a in arrays.items()}
+    header = {**metadata, "sha256": digest_of_arrays(contiguous)}
+    write_atomically(path, safetensors.numpy.save(contiguous, metadata=header))
+
+
+def load_arrays(path: Path) -> "tuple[dict[str, np.ndarray], dict[str, str]]":
+    """Return the arrays and the strings that `save_arrays` wrote."""
+    import safetensors.numpy
+
+    content = path.read_bytes()
+    try:
+        arrays = safetensors.numpy.load(content)
+        size = int.from_bytes(content[:8], "little")
+        metadata = json.loads(content[8 : 8 + size]).get("__metadata__", {})
+    except (safetensors.SafetensorError, ValueError, KeyError) as error:
+        problem = f"is not a whole safetensors file ({len(content)} bytes)"
+        raise DamagedFileError(path, problem) from error
+    digest = metadata.pop("sha256", None)
+    if digest is not None and digest != digest_of_arrays(arrays):
+        raise DamagedFileError(path, "was changed after it was written")
+    return arrays, metadata

@@ -1,0 +1,126 @@
+"""What every measurement returns: one kind of result, saved and shown in one way.
+
+A result holds arrays, configuration and versions, never a model. It answers in one
+sentence, tabulates itself, draws itself, and is saved and loaded without executing
+anything; a notebook shows all of this.
+"""
+
+import base64
+import html
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from algoscope.foundation.files import load_arrays, read_saved, save_arrays, write_saved
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Row = dict[str, Any]
+
+LONGEST_REPR = 390  # characters
+MOST_ROWS = 60  # of a table in a notebook
+
+
+class SavedResult(ABC):
+    """A result: a sentence, rows, a figure, and a file or directory that holds it.
+
+    A subclass names its `kind`, as in "format": "algoscope comparison", and, if it is
+    saved as a directory, the `file` in it; with arrays, also their `arrays_file`.
+    """
+
+    kind: ClassVar[str]
+    file: ClassVar[str] = ""
+    arrays_file: ClassVar[str] = ""
+
+    @property
+    @abstractmethod
+    def sentence(self) -> str:
+        """The answer, in one sentence."""
+
+    @abstractmethod
+    def rows(self) -> list[Row]:
+        """Return the numbers behind the answer, one dictionary per row."""
+
+    @abstractmethod
+    def plot(self, axes: "Axes | None" = None) -> "Figure":
+        """Draw the result into a new figure, or its main panel into given axes."""
+
+    @abstractmethod
+    def to_fields(self) -> "tuple[Row, dict[str, np.ndarray]]":
+        """Return the fields as plain values, and the arrays by name."""
+
+    @classmethod
+    @abstractmethod
+    def from_fields(cls, values: Row, arrays: "dict[str, np.ndarray]") -> Self:
+        """Return the result that `to_fields` described; a KeyError names bad fields."""
+
+    def table(self) -> Any:
+        """Return the rows as a pandas DataFrame, or as they are without pandas."""
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError:
+            return self.rows()
+        return pandas.DataFrame(self.rows())
+
+    def save(self, path: Path | str) -> None:
+        """Write the result to a file, or to a directory if it holds arrays."""
+        path = Path(path)
+        values, arrays = self.to_fields()
+        if self.arrays_file:
+            about = {"format": f"algoscope {self.kind}"}
+            save_arrays(path / self.arrays_file, arrays, about)
+        write_saved(path / self.file, self.kind, values)
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Read a result that `save` wrote."""
+        path = Path(path)
+
+        def build(values: Row) -> Self:
+            arrays = load_arrays(path / cls.arrays_file)[0] if cls.arrays_file else {}
+            return cls.from_fields(values, arrays)
+
+        return read_saved(path / cls.file, cls.kind, build)
+
+    def __repr__(self) -> str:
+        text = f"<{type(self).__name__}: {self.sentence}>"
+        if len(text) <= LONGEST_REPR:
+            return text
+        return f"{text[: LONGEST_REPR - 2]}…>"
+
+    def _repr_html_(self) -> str:
+        """Return the sentence, the table and the figure, for a notebook."""
+        from algoscope.foundation.plotting import render
+
+        drawn = base64.b64encode(render(self.plot(), ".svg")).decode()
+        picture = (
+            f'<img src="data:image/svg+xml;base64,{drawn}" style="max-width:100%">'
+        )
+        return (
+            f"<p>{html.escape(self.sentence)}</p>{html_table(self.rows())}"
+            f"<div>{picture}</div>"
+        )
+
+
+def html_table(rows: Sequence[Row]) -> str:
+    """Return rows as an HTML table, with numbers to three digits, all escaped."""
+    if not rows:
+        return ""
+    shown, left_out = rows[:MOST_ROWS], len(rows) - MOST_ROWS
+    head = "".join(f"<th>{html.escape(str(name))}</th>" for name in shown[0])
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row.values()) + "</tr>"
+        for row in shown
+    )
+    more = f"<p>{left_out} more rows in .table()</p>" if left_out > 0 else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _cell(value: Any) -> str:
+    text = f"{value:.3g}" if isinstance(value, float) else str(value)
+    return html.escape("–" if value is None else text)

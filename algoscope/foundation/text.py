@@ -1,0 +1,61 @@
+"""Numbers, durations and lists as text: every command and page writes them alike."""
+
+import math
+from collections.abc import Sequence
+
+
+def number(value: float) -> str:
+    """Return a number with three significant digits, or a dash for NaN.
+
+    Example:
+        >>> number(0.00219768), number(1.2345e7), number(float("nan"))
+        ('0.0022', '1.23e+07', '–')
+    """
+    return "–" if math.isnan(value) else f"{float(f'{value:.3g}'):g}"
+
+
+def with_interval(mean: float, low: float, high: float) -> str:
+    """Return a number and its 95 % interval.
+
+    Example:
+        >>> with_interval(0.5, 0.41, 0.6)
+        '0.5 [0.41, 0.6]'
+    """
+    return f"{number(mean)} [{number(low)}, {number(high)}]"
+
+
+def listed(items: Sequence[object], none: str = "none") -> str:
+    """Return items with commas and an "and".
+
+    Example:
+        >>> listed([1, 2, 8]), listed([]), listed(["OLS"])
+        ('1, 2 and 8', 'none', 'OLS')
+    """
+    texts = [str(item) for item in items]
+    if len(texts) < 2:
+        return texts[0] if texts else none
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def short(value: float | None) -> str:
+    """Return a number with two significant digits, or a dash if there is none.
+
+    Example:
+        >>> short(0.00219768), short(None)
+        ('0.0022', '–')
+    """
+    return "–" if value is None else f"{value:.2g}"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in the unit that fits it.
+
+    Example:
+        >>> duration(42.0), duration(1300.0), duration(5e6)
+        ('42 s', '22 min', '58 days')
+    """
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 1.5 * size:
+            amount = seconds / size
+            return f"{amount:.0f} {unit}" if amount >= 9.95 else f"{amount:.1f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,116 @@
+"""Transformers on disk: config.json, model.safetensors and README.md, the model card.
+
+config.json holds the choices that are not weights and facts about the model (how it was
+trained, with which versions). Loading reads arrays and JSON and executes nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from algoscope.foundation.files import (
+    DamagedFileError,
+    load_arrays,
+    read_json,
+    save_arrays,
+    write_atomically,
+    write_json,
+)
+from algoscope.foundation.validation import InvalidValueError, require_choice
+from algoscope.model.layer import Block, TransformerLayer
+from algoscope.model.transformer import Transformer
+
+Tree = TypeVar("Tree")
+
+MODELS = Path(__file__).parents[1] / "models"
+CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+EVALUATION = "evaluation.json"  # a saved `Comparison`: the numbers of the card's table
+
+
+def shipped_models() -> list[str]:
+    """Return the names of the models that come with the package."""
+    return sorted(path.parent.name for path in MODELS.glob(f"*/{WEIGHTS}"))
+
+
+def locate(name: str | Path) -> Path:
+    """Return the directory of a shipped model or of a saved one."""
+    directory = Path(name)
+    if not directory.is_dir():
+        if isinstance(name, Path) or len(directory.parts) != 1:
+            rule = "be a directory that holds a saved learner"
+            raise InvalidValueError("name", rule, f"'{name}'")
+        require_choice("name", name, shipped_models())
+        directory = MODELS / name
+    for part in (CONFIG, WEIGHTS):
+        if not (directory / part).is_file():
+            raise InvalidValueError(
+                "name",
+                f"be a directory with {CONFIG} and {WEIGHTS}",
+                f"'{directory}' without {part}",
+                "A training run has them once it is finished.",
+            )
+    return directory
+
+
+def save_transformer(
+    directory: Path, transformer: Transformer, *, name: str, card: str, about: dict
+) -> None:
+    """Write the weights, config.json with the facts `about` it, and the model card.
+
+    The card comes last: where it is, all the rest is.
+    """
+    save_arrays(directory / WEIGHTS, named_leaves(transformer), {"format": "algoscope"})
+    config = {"format": "algoscope", "name": name, "block": asdict(transformer.block)}
+    write_json(directory / CONFIG, {**config, **about})
+    write_atomically(directory / CARD, card.encode())
+
+
+def load_transformer(directory: Path) -> tuple[Transformer, dict]:
+    """Return the transformer in a directory and its config.json."""
+    config = read_json(directory / CONFIG)
+    arrays, _ = load_arrays(directory / WEIGHTS)
+    try:
+        block = Block(**config["block"])
+        with jax.enable_x64(True):  # float64 stays what it is
+            layers = {
+                field: jnp.asarray(arrays.pop(f"layers.{field}"))
+                for field in TransformerLayer.__dataclass_fields__
+            }
+            rest = {field: jnp.asarray(array) for field, array in arrays.items()}
+        return (
+            Transformer(layers=TransformerLayer(**layers), block=block, **rest),
+            config,
+        )
+    except (KeyError, TypeError) as error:
+        problem = f"does not hold a saved transformer ({error})"
+        raise DamagedFileError(directory, problem) from error
+
+
+def named_leaves(tree: object) -> dict[str, np.ndarray]:
+    """Return the arrays of a pytree under the names of their places in it."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf)
+        for path, leaf in leaves
+    }
+
+
+def restore_leaves(like: Tree, arrays: Mapping[str, np.ndarray], source: Path) -> Tree:
+    """Return a tree of the form of `like` holding `arrays`, each in its named place."""
+    wanted = named_leaves(like)
+    if set(wanted) != set(arrays):
+        odd = sorted(set(wanted) ^ set(arrays))
+        shown = ", ".join(odd[:3]) + (", …" if len(odd) > 3 else "")
+        raise DamagedFileError(source, f"has other arrays than this model: {shown}")
+    for name, leaf in wanted.items():
+        if (leaf.shape, leaf.dtype) != (arrays[name].shape, arrays[name].dtype):
+            found = f"{arrays[name].dtype}{list(arrays[name].shape)}"
+            problem = f"has {name} as {found}, not {leaf.dtype}{list(leaf.shape)}"
+            raise DamagedFileError(source, problem)
+    treedef = jax.tree.structure(like)
+    return jax.tree.unflatten(treedef, [arrays[name] for name in wanted])

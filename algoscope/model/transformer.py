@@ -1,0 +1,212 @@
+"""The decoder-only transformer (paper §2.1, eq. 1-7).
+
+A transformer is its weights and nothing else: `training` finds them by gradient
+descent, `construction` writes them down, and the same forward pass runs both.
+
+Tokens are embedded as H⁽⁰⁾ = W_E tokens + positions; layer l maps H⁽ˡ⁾ to H⁽ˡ⁺¹⁾ (see
+`layer`); the output is w_Oᵀ H⁽ᴸ⁾ + b_O, in the modern block (`pre_norm`) of λ(H⁽ᴸ⁾).
+
+Axes as in `layer`: `time` tokens, `hidden` units, `stack` the layers.
+"""
+
+import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from algoscope.foundation.validation import InvalidValueError
+from algoscope.model.layer import (
+    EVERYWHERE,
+    Block,
+    Embedded,
+    TransformerLayer,
+    layer_norm,
+)
+
+# Up to this depth the layers are laid out one after the other for XLA, which runs
+# faster; beyond it they share one compiled body, which compiles faster.
+UNROLLED_LAYERS = 16
+
+Edit = Callable[[Array, Array], Array]  # of ℓ and H⁽ˡ⁾ [batch, time, hidden]
+
+
+class ForwardPass(eqx.Module):
+    """All that one run computes: what is predicted, and what can be probed."""
+
+    output: Float[Array, "*batch time"]
+    hidden: Float[Array, "*batch depth time hidden"]  # H⁽⁰⁾, …, H⁽ᴸ⁾
+    attention: Float[Array, "*batch layers heads time time"] | None = None
+
+
+class Transformer(eqx.Module):
+    """Linear read-in, learned absolute positions, L layers, linear read-out."""
+
+    w_e: Float[Array, "hidden token"]
+    positions: Float[Array, "max_time hidden"]
+    layers: TransformerLayer  # stacked: every field has a leading layer axis
+    w_o: Float[Array, " hidden"]
+    b_o: Float[Array, ""]
+    block: Block = eqx.field(static=True, default=Block())
+
+    @property
+    def token_size(self) -> int:
+        """The size of one input token."""
+        return self.w_e.shape[1]
+
+    @property
+    def max_time(self) -> int:
+        """The longest sequence, in tokens, that there are positions for."""
+        return self.positions.shape[0]
+
+    @property
+    def num_layers(self) -> int:
+        """The depth L."""
+        return self.layers.w_1.shape[0]
+
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers the weights hold."""
+        return sum(leaf.size for leaf in jax.tree.leaves(self))
+
+    def __call__(
+        self, tokens: Float[Array, "*batch time token"], *, attention: bool = False
+    ) -> ForwardPass:
+        """Run the tokens through every layer, keeping all hidden states.
+
+        With `attention`, the attention weights of every head are kept too.
+        """
+        batch = tokens.shape[:-2]
+        with self._precisely():
+            h = self._embed(tokens).hidden
+            last, (later, alpha) = self._run_layers(h, self.layers)
+            output = self._read_out(last)
+        hidden = jnp.concatenate([h[None], later])
+
+        def unfold(kept: Array) -> Array:
+            return jnp.moveaxis(kept, 0, 1).reshape(*batch, len(kept), *kept.shape[2:])
+
+        return ForwardPass(
+            output.reshape(*batch, h.shape[1]),
+            unfold(hidden),
+            unfold(alpha) if attention else None,
+        )
+
+    def outputs(
+        self, tokens: Float[Array, "*batch time token"], at: slice = EVERYWHERE
+    ) -> Float[Array, "*batch asked"]:
+        """Return the outputs at the tokens asked, and nothing else.
+
+        The last layer then does no work for the others, of which a sequence that
+        alternates inputs and labels has as many as it has labels. The first reads
+        tokens and positions in place of H⁽⁰⁾, unless the weights were written by hand
+        and rely on the order of additions.
+        """
+
+        def part(at: int | slice) -> TransformerLayer:
+            return jax.tree.map(lambda leaf: leaf[at], self.layers)
+
+        with self._precisely():
+            embedded = self._embed(tokens)
+            h = embedded.hidden
+            factors = embedded if self.block.precision == "any" else None
+            if self.num_layers > 1:
+                h, _ = part(0)(h, self.block, embedded=factors)
+                h, _ = self._run_layers(h, part(slice(1, -1)))
+                factors = None
+            h, _ = part(-1)(h, self.block, at, factors)
+            output = self._read_out(h)
+        return output.reshape(*tokens.shape[:-2], h.shape[1])
+
+    def edited(
+        self, tokens: Float[Array, "batch time token"], edit: Edit
+    ) -> Float[Array, "batch time"]:
+        """Return the outputs when each H⁽ˡ⁾ is replaced by edit(ℓ, H⁽ˡ⁾) on the way."""
+
+        def step(h, numbered):
+            depth, layer = numbered
+            h, _ = layer(h, self.block)
+            return edit(depth, h), None
+
+        depths = jnp.arange(self.num_layers + 1)
+        with self._precisely():
+            h = edit(depths[0], self._embed(tokens).hidden)
+            h, _ = jax.lax.scan(step, h, (depths[1:], self.layers))
+            return self._read_out(h)
+
+    def _precisely(self) -> AbstractContextManager:
+        """Return a context in which products keep all digits, if the weights need it.
+
+        Accelerators multiply with fewer by default; weights written by hand rely on
+        large numbers that cancel, and would give nonsense.
+        """
+        needed = self.block.precision
+        if needed == "any":
+            return nullcontext()
+        held = jax.dtypes.canonicalize_dtype(self.w_e.dtype)
+        if held != needed:
+            remedy = "Build the transformer for the precision it is to run in."
+            if needed == "float64" and held == "float32":
+                remedy = "Call jax.config.update('jax_enable_x64', True) first."
+            rule = f"be {needed}, for which the weights were written"
+            raise InvalidValueError("dtype", rule, held.name, remedy)
+        return jax.default_matmul_precision("highest")
+
+    def _embed(self, tokens: Float[Array, "*batch time token"]) -> Embedded:
+        """Return H⁽⁰⁾ in factors, all batch axes joined."""
+        if tokens.ndim < 2 or tokens.shape[-2] < 1:
+            rule = "have shape (…, time, token) with at least one token"
+            raise InvalidValueError("tokens", rule, f"shape {tokens.shape}")
+        *batch, time, token_size = tokens.shape
+        if token_size != self.token_size:
+            rule = f"hold tokens of size {self.token_size}"
+            raise InvalidValueError("tokens", rule, f"shape {tokens.shape}")
+        if time > self.max_time:
+            rule = f"hold at most {self.max_time} tokens, one per position embedding"
+            raise InvalidValueError("tokens", rule, time)
+        flat = tokens.reshape(math.prod(batch), time, token_size)
+        return Embedded(flat.astype(self.w_e.dtype), self.w_e, self.positions[:time])
+
+    def _run_layers(
+        self, h: Float[Array, "batch time hidden"], layers: TransformerLayer
+    ):
+        """Return the last hidden states, and all of them stacked with all α."""
+
+        def step(h, layer: TransformerLayer):
+            h, alpha = layer(h, self.block)
+            return h, (h, alpha)
+
+        depth = layers.w_1.shape[0]
+        if depth > UNROLLED_LAYERS or depth == 0:
+            return jax.lax.scan(step, h, layers)
+        kept = []
+        for index in range(depth):
+            layer = jax.tree.map(lambda leaf, i=index: leaf[i], layers)
+            h, states = step(h, layer)
+            kept.append(states)
+        return h, jax.tree.map(lambda *states: jnp.stack(states), *kept)
+
+    def _read_out(
+        self, last: Float[Array, "batch time hidden"]
+    ) -> Float[Array, "batch time"]:
+        if self.block.pre_norm:
+            last = layer_norm(last, self.block.layer_norm_epsilon)
+        return last @ self.w_o + self.b_o
+
+
+@eqx.filter_jit
+def run_compiled(
+    transformer: Transformer, tokens: Float[Array, "*batch time token"]
+) -> ForwardPass:
+    """Return the whole run, compiled once per shape for all who ask for one."""
+    return transformer(tokens)
+
+
+def stack_layers(layers: list[TransformerLayer]) -> TransformerLayer:
+    """Return the layers, all of one shape, as one stack in the order given."""
+    if not layers:
+        raise InvalidValueError("layers", "hold at least one layer", "none")
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *layers)

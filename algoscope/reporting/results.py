@@ -1,0 +1,192 @@
+"""Saved experiments, comparisons, identifications, probing and patching as sections."""
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from algoscope.comparison.figures import linearity_figure
+from algoscope.comparison.result import Comparison
+from algoscope.experiments.record import RESULT, Record, Table
+from algoscope.foundation.files import DamagedFileError
+from algoscope.foundation.text import duration, short
+from algoscope.identification import Identification
+from algoscope.identification.result import Regime
+from algoscope.patching.result import PatchingResult
+from algoscope.probing.figures import attention_figure, controls_figure
+from algoscope.probing.result import ProbingResult
+from algoscope.reporting.runs import comparison_table
+from algoscope.reporting.section import Picture, Section, drawn
+
+
+def experiment_section(directory: Path) -> Section:
+    """Return what the experiment in this directory found."""
+    record = Record.load(directory)
+    for table in record.tables:
+        if any(len(row) != len(table.header) for row in table.rows):
+            problem = f"has rows of another length than the header of '{table.title}'"
+            raise DamagedFileError(directory / RESULT, problem)
+    facts = {
+        "budget": record.budget,
+        "computing time": duration(record.seconds),
+    }
+    details: dict[str, Any] = {"Configuration": record.config}
+    if record.runs:
+        counts = Counter(status.partition(":")[0] for status in record.runs.values())
+        each = [f"{count} {status}" for status, count in sorted(counts.items())]
+        facts["trained models"] = ", ".join(each)
+        details["Trained models"] = record.runs
+    return Section(
+        title=f"{_label(record.figure)}: {record.title}",
+        source=str(directory),
+        findings=record.findings,
+        pictures=tuple(_saved_figure(directory, name) for name in record.figures),
+        tables=record.tables,
+        claims=record.claims,
+        facts=facts,
+        command=record.command,
+        details=details,
+        versions=record.versions,
+    )
+
+
+def _label(figure: str) -> str:
+    """Return fig7 as the paper writes it, and another name as it is."""
+    return re.sub(r"^fig(\d+)$", r"Figure \1", figure)
+
+
+def _saved_figure(directory: Path, name: str) -> Picture:
+    if Path(name).name != name:
+        problem = f"names a figure outside its own directory, '{name}'"
+        raise DamagedFileError(directory / RESULT, problem)
+    svg, png = directory / f"{name}.svg", directory / f"{name}.png"
+    for path in (svg, png):
+        if not path.is_file():
+            remedy = "Run the experiment's command again."
+            raise DamagedFileError(path, "is missing", remedy)
+    try:
+        text = svg.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise DamagedFileError(svg, f"is not an SVG file ({error})") from None
+    return Picture(name, text, str(svg), png)
+
+
+def comparison_section(path: Path) -> Section:
+    """Return a saved comparison: its curves, its table and its sentence."""
+    found, source = Comparison.load(path), str(path)
+    pictures = [drawn("Comparison", source, found.plot())]
+    if "r2" in found.metrics:
+        pictures.append(drawn("Linearity", source, linearity_figure(found)))
+    return Section(
+        title=f"{found.learner} against textbook algorithms",
+        source=source,
+        findings=(found.sentence,),
+        pictures=tuple(pictures),
+        tables=(comparison_table(found),),
+        facts={
+            "task": found.task,
+            "datasets": f"{found.num_datasets:,}",
+            "seed": str(found.seed),
+        },
+        details={"Settings": found.settings},
+        versions=found.versions,
+    )
+
+
+def identification_section(path: Path) -> Section:
+    """Return a saved identification: the answer, per regime, and the candidates."""
+    found = Identification.load(path)
+    names = [regime.name for regime in found.regimes]
+    rows = tuple(
+        (
+            candidate.name,
+            short(candidate.distance),
+            f"{short(candidate.low)} … {short(candidate.high)}",
+            *(short(candidate.regimes[name]) for name in names),
+        )
+        for candidate in found.candidates
+    )
+    regimes = tuple(
+        f"{each.name.capitalize()}, n = {_span(each)}: {each.verdict}; "
+        f"the nearest is {each.nearest} at {short(each.distance)}."
+        for each in found.regimes
+    )
+    header = ("hypothesis", "distance", "95 % interval", *names)
+    return Section(
+        title=f"Which algorithm is {found.target}?",
+        source=str(path),
+        findings=(found.sentence, *regimes),
+        tables=(Table("Candidates, the nearest first", header, rows),),
+        facts={
+            "task": found.task,
+            "datasets": f"{found.num_datasets:,}",
+            "seed": str(found.seed),
+        },
+        details={"Evidence": found.evidence},
+        versions=found.versions,
+    )
+
+
+def _span(regime: Regime) -> str:
+    first, last = regime.first, regime.last
+    return str(first) if first == last else f"{first} to {last}"
+
+
+def probing_section(directory: Path) -> Section:
+    """Return a saved probing result: figures 4 and 5, and each probe's best layer."""
+    found, source = ProbingResult.load(directory), str(directory)
+    pictures = [drawn("Layers", source, found.plot())]
+    if found.controls:
+        pictures.append(drawn("Controls", source, controls_figure(found)))
+    for kind in found.kinds:
+        pictures.append(
+            drawn(
+                f"Positions, {kind} probe",
+                source,
+                attention_figure(found, kind=kind),
+            )
+        )
+    rows = []
+    for row in found.summary():
+        names = (row["target"], row["kind"], row["learner"], str(row["best_layer"]))
+        mean, low, high = map(short, row["error"])
+        rows.append((*names, mean, f"{low} … {high}"))
+    header = ("target", "probe", "learner", "best layer", "error / variance", "95 %")
+    return Section(
+        title=f"What {found.learner} encodes",
+        source=source,
+        findings=(),
+        pictures=tuple(pictures),
+        tables=(Table("Least error over the layers", header, tuple(rows)),),
+        facts={"task": found.task, "examples": ", ".join(map(str, found.prefixes))},
+        details={"Configuration": found.config},
+        versions=found.versions,
+    )
+
+
+def patching_section(directory: Path) -> Section:
+    """Return a saved patching result: its maps, and what matters at the query."""
+    found, source = PatchingResult.load(directory), str(directory)
+    summary = found.summary()
+    names = ("query", "examples", "error", "weights", "pattern", "random")
+    rows = tuple(
+        (str(row["layer"]), *(short(row[name]) for name in names))
+        for row in summary["layers"]
+    )
+    header = ("layer", "swap the query", "swap all examples", "probe's error")
+    header += tuple(f"edit, {name}" for name in names[3:])
+    worst, intact = summary["parts"][0], found.intact
+    return Section(
+        title=f"What {found.learner} uses",
+        source=source,
+        findings=(
+            f"SPD(OLS)/d is {short(intact.mean)} ({short(intact.low)} … "
+            f"{short(intact.high)}, {intact.count:,} datasets); it is largest, "
+            f"{short(worst['spd_ols'])}, without {worst['without']}.",
+        ),
+        pictures=(drawn("Maps", source, found.plot()),),
+        tables=(Table("At the query", header, rows),),
+        facts={"task": found.task, "examples": str(found.num_examples)},
+        details={"Configuration": found.config},
+        versions=found.versions,
+    )

@@ -1,0 +1,1 @@
+"""Distributions over regression problems (paper §2.3, §4.2)."""

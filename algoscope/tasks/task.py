@@ -1,0 +1,36 @@
+"""What a task is: a distribution over regression problems (paper §2.3, §4.2).
+
+A task is a frozen value that draws a `Dataset` from a random key. Sampling is pure
+JAX, so it runs on the device, inside `jit` and `vmap`, and inside the training loop.
+
+Axes: `examples` pairs (x, y), each x with `dim` coordinates.
+"""
+
+from typing import Protocol, runtime_checkable
+
+import equinox as eqx
+from jaxtyping import Array, Float, PRNGKeyArray
+
+
+class Dataset(eqx.Module):
+    """Examples of one function: inputs x, labels y, and the weights w behind them."""
+
+    x: Float[Array, "*batch examples dim"]
+    y: Float[Array, "*batch examples"]
+    w: Float[Array, "*batch dim"]
+
+
+@runtime_checkable
+class Task(Protocol):
+    """A distribution p(D) over datasets of one dimension."""
+
+    @property
+    def dim(self) -> int: ...
+
+    @property
+    def prior_variance(self) -> float: ...
+
+    @property
+    def noise_variance(self) -> float: ...
+
+    def sample(self, key: PRNGKeyArray, num_examples: int) -> Dataset: ...

@@ -1,0 +1,102 @@
+"""Model cards: what a trained learner is and what was measured of it, as Markdown."""
+
+from algoscope.comparison.result import Comparison
+from algoscope.foundation.files import read_json
+from algoscope.model.checkpoints import CONFIG, EVALUATION, locate
+from algoscope.training.config import TrainingConfig
+
+TEXT = """# {name}
+
+An in-context learner for d = {config.dim} ({config.task} task, τ² = \
+{config.prior_variance:g}, σ² = {config.noise_variance:g}), with room for {room} \
+examples and a query. L = {config.num_layers}, H = {config.hidden_size}, M = \
+{config.num_heads}, {config.num_parameters:,} parameters, {config.block} block.
+
+Trained for {config.steps:,} steps of {config.batch_size} datasets with the \
+{config.recipe} recipe (seed {config.seed}, run {config.run_id}) in {minutes:.1f} \
+minutes. config.json holds the whole configuration, metrics.jsonl the whole curve.
+
+## What it computes
+
+SPD/d to each reference after n examples: mean over {datasets:,} held-out datasets \
+(seed {seed}) from {task}, with the 95 % bootstrap interval of the first column. \
+evaluation.json holds the same with intervals for every reference.
+
+{table}
+
+## Training curve
+
+SPD/d to ordinary least squares and to the Bayes predictor during training: mean over \
+all prefixes with at least one example.
+
+{curve}
+"""
+
+
+def _markdown(header: list[str], rows: list[list[str]]) -> str:
+    rule = ["---:"] * len(header)
+    return "\n".join("| " + " | ".join(row) + " |" for row in [header, rule, *rows])
+
+
+def model_card(
+    name: str,
+    config: TrainingConfig,
+    metrics: list[dict],
+    comparison: Comparison,
+) -> str:
+    """Return the card of a finished run."""
+    curves = [c for c in comparison.curves if c.first == comparison.learner]
+    first = curves[0]
+    table = _markdown(
+        ["n", first.second, "95 %", *(c.second for c in curves[1:])],
+        [
+            [
+                str(n),
+                f"{first.mean[n]:.2e}",
+                f"{first.low[n]:.2e} … {first.high[n]:.2e}",
+                *(f"{c.mean[n]:.2e}" for c in curves[1:]),
+            ]
+            for n in range(len(first.mean))
+        ],
+    )
+    curve = _markdown(
+        ["step", "loss", "SPD(OLS)/d", "SPD(Bayes)/d"],
+        [
+            [
+                f"{row['step']:,}",
+                f"{row['loss']:.4f}",
+                f"{row['spd_ols']:.2e}",
+                f"{row['spd_bayes']:.2e}",
+            ]
+            for row in metrics
+            if "spd_ols" in row
+        ],
+    )
+    return TEXT.format(
+        name=name,
+        config=config,
+        room=config.num_examples - 1,
+        minutes=metrics[-1]["seconds"] / 60,
+        datasets=comparison.num_datasets,
+        seed=comparison.seed,
+        task=comparison.task,
+        table=table,
+        curve=curve,
+    )
+
+
+def model_facts(name: str) -> dict[str, str | int | float]:
+    """Return what `algoscope models` shows of a shipped model."""
+    directory = locate(name)
+    training = read_json(directory / CONFIG)["training"]
+    evaluation = Comparison.load(directory / EVALUATION)
+    return {
+        "model": name,
+        "task": training["task"],
+        "d": training["dim"],
+        "examples": training["num_examples"] - 1,
+        "L": training["num_layers"],
+        "H": training["hidden_size"],
+        "M": training["num_heads"],
+        "spd_ols": evaluation.against("OLS").average(1, evaluation.num_examples),
+    }

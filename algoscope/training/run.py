@@ -1,0 +1,332 @@
+"""A training run on disk: one directory that can be interrupted at any moment.
+
+    config.json        what is trained; the run id is a hash of it
+    metrics.jsonl      a line per compiled call: step, loss, seconds; SPD when measured
+    state.safetensors  the training state of the last save
+    model.safetensors  the finished model, with README.md, its card
+
+A killed run loses the steps since the last save and nothing else; resumed, it ends with
+bit-identical weights to one that was never interrupted.
+"""
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from threading import current_thread, main_thread
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from algoscope.comparison.compare import compare
+from algoscope.comparison.metrics import squared_prediction_difference
+from algoscope.comparison.predict import held_out, predict_all, predict_exactly
+from algoscope.foundation.files import (
+    DamagedFileError,
+    load_arrays,
+    read_json,
+    save_arrays,
+    write_atomically,
+    write_json,
+)
+from algoscope.foundation.machine import provenance
+from algoscope.foundation.progress import Progress, shown, silent
+from algoscope.foundation.text import short
+from algoscope.foundation.validation import InvalidValueError
+from algoscope.model.checkpoints import (
+    CARD,
+    CONFIG,
+    EVALUATION,
+    WEIGHTS,
+    named_leaves,
+    restore_leaves,
+)
+from algoscope.model.learner import InContextLearner
+from algoscope.model.transformer import Transformer
+from algoscope.predictors import bayes, ols
+from algoscope.training.card import model_card
+from algoscope.training.config import TrainingConfig, preset
+from algoscope.training.lock import held, owner
+from algoscope.training.loop import (
+    TrainingDivergedError,
+    TrainingState,
+    initial_state,
+    task_of,
+    train_steps,
+)
+
+METRICS, STATE = "metrics.jsonl", "state.safetensors"
+EVALUATION_DATASETS = 1000
+
+
+class InterruptedRunError(KeyboardInterrupt):
+    """Training stopped on request (Ctrl-C); the state was saved."""
+
+
+class Evaluator:
+    """SPD/d of a transformer to OLS and to the Bayes predictor, on held-out tasks."""
+
+    def __init__(self, config: TrainingConfig):
+        self.dim = config.dim
+        self.x, self.y = held_out(
+            task_of(config),
+            num_datasets=EVALUATION_DATASETS,
+            num_examples=config.num_examples,
+            seed=config.seed,
+        )
+        self.ols = predict_exactly(ols, self.x, self.y)
+        self.bayes = self.x.sum(axis=-1)  # the control task: w = 1 is known
+        if config.task == "linear":
+            best = bayes(
+                noise_variance=config.noise_variance,
+                prior_variance=config.prior_variance,
+            )
+            self.bayes = predict_exactly(best, self.x, self.y)
+
+    def __call__(self, transformer: Transformer) -> dict[str, float]:
+        """Return the mean over all prefixes with at least one example."""
+        learner = InContextLearner(transformer)
+        predictions = predict_all(learner, self.x, self.y)
+
+        def mean_spd(reference: np.ndarray) -> float:
+            spd = squared_prediction_difference(predictions, reference, self.dim)
+            return float(spd[:, 1:].mean())
+
+        return {"spd_ols": mean_spd(self.ols), "spd_bayes": mean_spd(self.bayes)}
+
+
+class Run:
+    """The files of one run."""
+
+    def __init__(self, directory: Path, config: TrainingConfig):
+        self.directory = directory
+        self.config = config
+
+    @classmethod
+    def open(
+        cls, directory: Path, config: TrainingConfig, *, resume: bool = False
+    ) -> "Run":
+        """Return the run of this configuration in this directory, new or resumed."""
+        run = cls(directory, config)
+        if (directory / CONFIG).exists():
+            found = TrainingConfig.from_dict(
+                read_json(directory / CONFIG).get("training")
+            )
+            if found != config:
+                ours, theirs = asdict(config), asdict(found)
+                names = [name for name in ours if ours[name] != theirs[name]]
+                changes = ", ".join(f"{name}={theirs[name]}" for name in names)
+                raise InvalidValueError(
+                    "out",
+                    f"be new or hold run {config.run_id}",
+                    f"run {found.run_id} in {directory}, which has {changes}",
+                    "Choose another directory.",
+                )
+            if not resume:
+                raise InvalidValueError(
+                    "out",
+                    "be a new directory",
+                    f"{directory}, which holds this run",
+                    "Add --resume to go on with it.",
+                )
+        else:
+            directory.mkdir(parents=True, exist_ok=True)
+            about = {"run_id": config.run_id, "training": asdict(config)}
+            write_json(directory / CONFIG, {"format": "algoscope", **about})
+        return run
+
+    @property
+    def finished(self) -> bool:
+        """Whether the final model is there."""
+        parts = (WEIGHTS, CARD, EVALUATION)
+        return all((self.directory / part).exists() for part in parts)
+
+    def load_state(self) -> tuple[TrainingState, float]:
+        """Return the saved state and the seconds trained, or the initial state."""
+        state = initial_state(self.config)
+        path = self.directory / STATE
+        if not path.exists():
+            return state, 0.0
+        arrays, metadata = load_arrays(path)
+        if metadata.get("run_id") != self.config.run_id:
+            problem = f"is not the training state of run {self.config.run_id}"
+            raise DamagedFileError(path, problem)
+        return restore_leaves(state, arrays, path), float(metadata["seconds"])
+
+    def save_state(self, state: TrainingState, seconds: float) -> None:
+        """Replace the saved state."""
+        metadata = {"run_id": self.config.run_id, "seconds": repr(seconds)}
+        save_arrays(self.directory / STATE, named_leaves(state), metadata)
+
+    def metrics(self) -> list[dict]:
+        """Return the rows of metrics.jsonl, without one that a kill cut short."""
+        path = self.directory / METRICS
+        rows = []
+        for line in path.read_text().splitlines() if path.exists() else []:
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                break
+        return rows
+
+    def forget_after(self, step: int) -> None:
+        """Drop the metrics of steps that the saved state does not include."""
+        rows = [row for row in self.metrics() if row["step"] <= step]
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        write_atomically(self.directory / METRICS, text.encode())
+
+    def log(self, row: dict) -> None:
+        """Append one row to metrics.jsonl."""
+        with open(self.directory / METRICS, "a") as file:
+            file.write(json.dumps(row) + "\n")
+
+    def finish(self, state: TrainingState, name: str, num_datasets: int) -> None:
+        """Measure the final model and write it with its card."""
+        config, metrics = self.config, self.metrics()
+        transformer = jax.tree.map(jax.numpy.asarray, state.transformer)
+        learner = InContextLearner(transformer, name, task=task_of(config))
+        comparison = compare(learner, num_datasets=num_datasets, progress=False)
+        comparison.save(self.directory / EVALUATION)
+        about = {
+            "run_id": config.run_id,
+            "training": asdict(config),
+            "seconds": metrics[-1]["seconds"],
+            "versions": provenance(),
+        }
+        card = model_card(name, config, metrics, comparison)
+        learner.save_pretrained(self.directory, card=card, about=about)
+
+
+@contextmanager
+def _noting_interrupts() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a note; the second one ends the process as usual.
+
+    With several processes none may stop alone, so there Ctrl-C is left as it is.
+    """
+    noted = []
+    if jax.process_count() > 1 or current_thread() is not main_thread():
+        yield lambda: False
+        return
+
+    def note(number, frame):
+        noted.append(number)
+        signal.signal(signal.SIGINT, previous)
+
+    previous = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(noted)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def execute(
+    run: Run,
+    *,
+    name: str,
+    mesh: Mesh | None = None,
+    progress: Progress = silent,
+    evaluation_datasets: int = 10_000,
+) -> None:
+    """Train the run to its end from wherever it is, and write the finished model.
+
+    In a computation of several processes all of them call this; the first one writes.
+    """
+    if run.finished:
+        return
+    config = run.config
+    writes = jax.process_index() == 0
+    start_state, before = run.load_state()
+    if writes:
+        run.forget_after(int(start_state.step))
+    evaluate = Evaluator(config)
+    measured: dict[str, float] = {}
+    state = start_state
+    start = time.perf_counter()
+
+    def seconds() -> float:
+        return before + time.perf_counter() - start
+
+    def save(state: TrainingState) -> None:
+        if writes:
+            run.save_state(state, seconds())
+
+    with _noting_interrupts() as interrupted:
+        try:
+            for state, losses in train_steps(config, start_state, mesh):
+                step, last = int(state.step), int(state.step) == config.steps
+                row = {"step": step, "loss": float(losses.mean())}
+                if step % config.evaluate_every == 0 or last:
+                    measured = evaluate(state.transformer)
+                    row |= measured
+                row["seconds"] = round(seconds(), 3)
+                if writes:
+                    run.log(row)
+                stop = interrupted() and not last
+                if step % config.save_every == 0 or last or stop:
+                    save(state)
+                spd = short(measured.get("spd_ols"))
+                note = f"loss {row['loss']:.4f}  SPD(OLS)/d {spd}"
+                progress(f"training {name}", step, config.steps, note)
+                if stop:
+                    raise InterruptedRunError(f"stopped at step {step}, saved.")
+        except TrainingDivergedError as error:
+            save(error.state)
+            raise
+    if writes:
+        run.finish(state, name, evaluation_datasets)
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Hold the lock of a run; reject one that another process is training."""
+    with held(directory) as free:
+        if not free:
+            host, process = owner(directory) or ("another host", "one")
+            rule = "be a run that no other process is training"
+            training = f"{directory}, which process {process} on {host} is training"
+            raise InvalidValueError("out", rule, training)
+        yield
+
+
+def train(
+    config: TrainingConfig | str = "demo",
+    out: Path | str | None = None,
+    *,
+    name: str | None = None,
+    evaluation_datasets: int = 10_000,
+    progress: Progress | bool = True,
+) -> InContextLearner:
+    """Train a learner and return it: a preset by name, or a configuration.
+
+    The run is saved in `out`, by default `runs/NAME-ID`. If that directory holds the
+    same run already, it is resumed where it was saved, or loaded if it is finished.
+    Ctrl-C saves and raises `InterruptedRunError`.
+
+    Example:
+        >>> import tempfile
+        >>> import algoscope as asc
+        >>> config = asc.TrainingConfig(
+        ...     dim=1, num_examples=3, num_layers=1, hidden_size=8, num_heads=1,
+        ...     steps=2, steps_per_call=2, evaluate_every=2, save_every=2,
+        ... )
+        >>> out = tempfile.mkdtemp()
+        >>> asc.train(config, out, evaluation_datasets=10).task.dim
+        1
+    """
+    if isinstance(config, str):
+        name, config = name or config, preset(config)
+    name = name or f"d{config.dim}"
+    directory = Path(out or Path("runs") / f"{name}-{config.run_id}")
+    run = Run.open(directory, config, resume=True)
+    with locked(directory), shown(progress) as report:
+        execute(
+            run,
+            name=name,
+            progress=report,
+            evaluation_datasets=evaluation_datasets,
+        )
+    return InContextLearner.from_pretrained(directory)

@@ -1,0 +1,231 @@
+"""Where runs are trained: executors in the shape of `concurrent.futures`.
+
+`submit(function, *arguments)` returns a `Future`. All engines but `Inline` have slots:
+threads that hand one job at a time to a worker elsewhere, and hand it out again when
+the worker is lost. A job must therefore be able to start where it was cut off.
+"""
+
+import importlib
+import multiprocessing
+import os
+import signal
+from abc import abstractmethod
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, Literal, get_args
+
+from algoscope.foundation.machine import num_cores
+from algoscope.foundation.validation import (
+    InvalidValueError,
+    require_at_least,
+    require_choice,
+)
+
+EngineKind = Literal["inline", "processes", "ray", "slurm"]
+ENGINES: tuple[str, ...] = get_args(EngineKind)
+ATTEMPTS = 3  # workers that one job may lose
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """What engines on clusters want to know."""
+
+    cpus_per_run: int = 1  # cores, and XLA threads, of each run
+    address: str = "local"  # of a Ray cluster; local: start one on this machine
+    cluster: str = "slurm"  # of submitit; local: processes of this machine
+    partition: str | None = None  # of Slurm
+    minutes: int = 24 * 60  # after which Slurm ends a job
+
+    def __post_init__(self):
+        require_at_least("cpus_per_run", self.cpus_per_run, 1)
+        require_at_least("minutes", self.minutes, 1)
+
+
+DEFAULT_OPTIONS = EngineOptions()
+
+
+class WorkerLostError(RuntimeError):
+    """A worker ended before its job: killed, out of memory, or its machine is gone."""
+
+
+class Inline(Executor):
+    """Runs each job where it is submitted."""
+
+    def submit(self, fn: Callable, /, *args: Any, **kwargs: Any) -> Future:
+        """Run the job, and return its result as a finished future."""
+        future: Future = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class Slots(ThreadPoolExecutor):
+    """An executor whose threads wait for workers elsewhere."""
+
+    def __init__(self, slots: int):
+        super().__init__(slots)
+        self.abandoned = False
+
+    @abstractmethod
+    def run(self, fn: Callable, *args: Any) -> Any:
+        """Return what a job returns in a worker; WorkerLostError if that is lost."""
+
+    def abandon(self) -> None:
+        """End all workers at once."""
+
+    def submit(self, fn: Callable, /, *args: Any, **kwargs: Any) -> Future:
+        """Queue a job for the next free slot."""
+        return super().submit(self._attempt, fn, *args, **kwargs)
+
+    def _attempt(self, fn: Callable, *args: Any) -> Any:
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return self.run(fn, *args)
+            except WorkerLostError as error:
+                if self.abandoned or attempt == ATTEMPTS:
+                    raise WorkerLostError(
+                        f"{attempt} workers were lost with it, the last one because: "
+                        f"{error}"
+                    ) from error
+
+    def __exit__(self, kind, error, trace) -> None:
+        if kind is not None:
+            self.abandoned = True
+            self.shutdown(wait=False, cancel_futures=True)
+            self.abandon()
+        super().__exit__(kind, error, trace)
+
+
+def require_engine(engine: str, workers: int | None) -> None:
+    """Refuse an engine that there is not, or one without workers."""
+    require_choice("engine", engine, ENGINES)
+    if workers is not None:
+        require_at_least("workers", workers, 1)
+
+
+def open_engine(
+    engine: str,
+    store: Path,
+    workers: int | None = None,
+    options: EngineOptions = DEFAULT_OPTIONS,
+) -> Executor:
+    """Return the engine of this name; `workers` is how many runs go on at once."""
+    require_engine(engine, workers)
+    if engine == "inline":
+        return Inline()
+    if engine == "processes":
+        return Processes(workers, options)
+    if engine == "ray":
+        from algoscope.training.sweeps.ray import RayCluster
+
+        return RayCluster(workers, options)
+    from algoscope.training.sweeps.slurm import Slurm
+
+    return Slurm(workers, options, store / "slurm")
+
+
+def require_package(name: str, engine: str) -> Any:
+    """Import what an engine needs, or say in one line how to install it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InvalidValueError(
+            "engine",
+            f"have the package {name}",
+            f"{engine!r} without it",
+            f"Install algoscope[{engine}], or use --engine processes.",
+        ) from error
+
+
+def limit_threads(cpus: int) -> None:
+    """Give XLA in this process so many threads, and one device."""
+    os.environ["NPROC"] = str(cpus)  # XLA reads it when it starts
+    import jax
+
+    jax.config.update("jax_num_cpu_devices", 1)
+
+
+def limited(cpus: int, fn: Callable, *args: Any) -> Any:
+    """Run a job in a process of a cluster, on so many cores."""
+    limit_threads(cpus)
+    return fn(*args)
+
+
+def prepare_process(cpus: int) -> int:
+    """Make this process a worker of the sweep that started it; returns its id."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the sweep's to handle
+    Thread(target=_end_with_parent, daemon=True).start()
+    limit_threads(cpus)
+    return os.getpid()
+
+
+def _end_with_parent() -> None:
+    """A sweep that is killed takes its workers with it, whose runs are then free."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+class Worker:
+    """One process, in a pool of its own, so that its end breaks no other's."""
+
+    def __init__(self, cpus: int):
+        # spawn: a fork of a process in which JAX runs would dead-lock.
+        context = multiprocessing.get_context("spawn")
+        self.pool = ProcessPoolExecutor(1, mp_context=context)
+        self.process = self.pool.submit(prepare_process, cpus).result()
+
+    def kill(self) -> None:
+        """End the process at once."""
+        with suppress(ProcessLookupError):
+            os.kill(self.process, signal.SIGKILL)
+
+
+class Processes(Slots):
+    """As many workers as there are cores, or `workers`; started when first needed."""
+
+    def __init__(self, workers: int | None, options: EngineOptions):
+        self.cpus = options.cpus_per_run
+        slots = workers or max(1, num_cores() // self.cpus)
+        super().__init__(slots)
+        self.idle: SimpleQueue[Worker | None] = SimpleQueue()
+        for _ in range(slots):
+            self.idle.put(None)
+        self.alive: set[Worker] = set()
+
+    def run(self, fn: Callable, *args: Any) -> Any:
+        """Run a job in a worker that has nothing to do."""
+        worker = self.idle.get()
+        try:
+            if worker is None:
+                worker = Worker(self.cpus)
+                self.alive.add(worker)
+            return worker.pool.submit(fn, *args).result()
+        except BrokenProcessPool as error:
+            if worker is not None:
+                self.alive.discard(worker)
+                worker.pool.shutdown()
+            worker = None
+            raise WorkerLostError("its process was killed") from error
+        finally:
+            self.idle.put(worker)
+
+    def abandon(self) -> None:
+        """Kill all workers."""
+        for worker in list(self.alive):
+            worker.kill()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the workers when they have done what they were given."""
+        super().shutdown(wait, cancel_futures=cancel_futures)
+        for worker in list(self.alive):
+            worker.pool.shutdown(wait)

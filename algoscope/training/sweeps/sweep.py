@@ -1,0 +1,324 @@
+"""One run of a sweep, in whatever process an engine chose for it.
+
+A run is trained on one device and in float32 whatever the process is set to, so its
+weights depend on its configuration alone: every engine ends with the same bits.
+"""
+
+import _thread
+import time
+import traceback
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, as_completed, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread, current_thread, main_thread
+from typing import Literal
+
+from algoscope.foundation.progress import Progress, shown, silent
+from algoscope.foundation.validation import require_at_least
+from algoscope.training.config import TrainingConfig
+from algoscope.training.lock import held, is_held
+from algoscope.training.sweeps.engines import (
+    DEFAULT_OPTIONS,
+    EngineOptions,
+    open_engine,
+    require_engine,
+)
+from algoscope.training.sweeps.grid import SWEEPS
+from algoscope.training.sweeps.store import (
+    OUTCOME,
+    Outcome,
+    RunStatus,
+    SweepStatus,
+    read_outcome,
+    read_run,
+    record_outcome,
+)
+
+Unsettled = Literal["locked", "stopped"]  # another trains it; stopped on request, saved
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to train, and how."""
+
+    config: TrainingConfig
+    store: Path
+    evaluation_datasets: int
+    retry: bool  # train a diverged or failed run again, from its beginning
+    stop: Path  # a file: while it exists, jobs save and stop
+
+    @property
+    def directory(self) -> Path:
+        """The run's own directory."""
+        return self.store / self.config.run_id
+
+
+def is_settled(known: Outcome | None, retry: bool) -> bool:
+    """Return whether nothing is left to do: a failed run is always tried again."""
+    if known is None or known.status == "failed":
+        return False
+    return known.status == "finished" or not retry
+
+
+def train_run(job: Job) -> Outcome | Unsettled:
+    """Train a run from wherever it is, unless it has ended or another trains it."""
+    if job.stop.exists():
+        return "stopped"
+    with held(job.directory) as free:
+        if not free:
+            return "locked"
+        known = read_outcome(job.config, job.directory)
+        if known is not None and is_settled(known, job.retry):
+            return known
+        try:
+            return _train(job, start_over=known is not None and job.retry)
+        except Exception as error:
+            return record_outcome(
+                job.config,
+                job.directory,
+                "failed",
+                f"{type(error).__name__}: {error}",
+                traceback.format_exc(),
+            )
+
+
+def _train(job: Job, start_over: bool) -> Outcome | Unsettled:
+    import jax
+
+    from algoscope.training.loop import TrainingDivergedError, data_mesh
+    from algoscope.training.run import METRICS, STATE, InterruptedRunError, Run, execute
+
+    forgotten = (OUTCOME, STATE, METRICS) if start_over else (OUTCOME,)
+    for name in forgotten:
+        (job.directory / name).unlink(missing_ok=True)
+    run = Run.open(job.directory, job.config, resume=True)
+
+    noted = False
+
+    def stop_on_request(
+        stage: str, done: int, total: int | None, note: str = ""
+    ) -> None:
+        nonlocal noted
+        if not noted and job.stop.exists() and current_thread() is main_thread():
+            noted = True
+            _thread.interrupt_main()  # like Ctrl-C: `execute` saves and stops
+
+    try:
+        with jax.enable_x64(False):
+            execute(
+                run,
+                name=job.config.run_id,
+                mesh=data_mesh(1),
+                progress=stop_on_request,
+                evaluation_datasets=job.evaluation_datasets,
+            )
+    except InterruptedRunError:
+        job.stop.touch()  # Ctrl-C, wherever it is pressed, stops the whole sweep
+        return "stopped"
+    except TrainingDivergedError as error:
+        return record_outcome(job.config, job.directory, "diverged", str(error))
+    ended = read_outcome(job.config, job.directory)
+    assert ended is not None
+    return ended
+
+
+INTERVAL = 1.0  # seconds between two looks, or more when looking takes long
+SHARE = 0.05  # of the time that may go into looking
+
+
+class Watcher:
+    """Reads a store again and again, and remembers what cannot change any more."""
+
+    def __init__(self, configs: Sequence[TrainingConfig], store: Path):
+        self.configs = configs
+        self.store = store
+        self.finished: dict[str, RunStatus] = {}
+        self.work = sum(self.read_run(config).work_left for config in configs)
+        self.start: float | None = None  # when steps were first seen
+
+    def read(self) -> SweepStatus:
+        """Return where the runs are now, and how long they will take at this pace.
+
+        The pace counts from the first new steps: before them programs are compiled.
+        """
+        runs = tuple(map(self.read_run, self.configs))
+        now, left = time.monotonic(), sum(run.work_left for run in runs)
+        if left >= self.work:  # more when runs go on from before their last steps
+            return SweepStatus(runs)
+        if self.start is None:
+            self.start, self.work = now, left
+            return SweepStatus(runs)
+        pace = (now - self.start) / (self.work - left)
+        return SweepStatus(runs, pace * left)
+
+    def read_run(self, config: TrainingConfig) -> RunStatus:
+        """Return where one run is now."""
+        found = self.finished.get(config.run_id) or read_run(config, self.store)
+        if found.state == "finished":
+            self.finished[config.run_id] = found
+        return found
+
+
+@contextmanager
+def watching(
+    configs: Sequence[TrainingConfig],
+    store: Path,
+    watch: Callable[[SweepStatus], None] | None,
+) -> Iterator[None]:
+    """Call `watch` now and then while inside, from a thread, and once at the end."""
+    if watch is None:
+        yield
+        return
+    watcher, over = Watcher(configs, store), Event()
+
+    def report() -> None:
+        pause = 0.0
+        while not over.wait(pause):
+            start = time.monotonic()
+            watch(watcher.read())
+            pause = max(INTERVAL, (time.monotonic() - start) / SHARE)
+
+    thread = Thread(target=report, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        watch(watcher.read())
+
+
+POLL = 0.5  # seconds between two looks at runs that another sweep trains
+
+
+class SweepInterruptedError(KeyboardInterrupt):
+    """The sweep stopped on request (Ctrl-C); what was running is saved."""
+
+
+def train_all(
+    configs: Sequence[TrainingConfig],
+    store: Path,
+    *,
+    engine: str = "processes",
+    workers: int | None = None,
+    evaluation_datasets: int = 1000,
+    retry: bool = False,
+    progress: Progress | bool = True,
+    watch: Callable[[SweepStatus], None] | None = None,
+    options: EngineOptions = DEFAULT_OPTIONS,
+) -> list[Outcome]:
+    """Train each run to its end in `store`, and return how each ended, in order.
+
+    A finished run is not trained again, an interrupted one is resumed, and one that
+    another sweep trains is waited for. A diverged run is left as it is unless `retry`,
+    and a failed one is tried again; with `retry` both start from the beginning.
+    `workers` runs are trained at once, by default one per core. Every second or so,
+    from another thread, `progress` is told the steps of all runs, or `watch`, if it is
+    given, the status of each run.
+
+    Programs that use the engine `processes` need the usual
+    `if __name__ == "__main__":` around what they do.
+    """
+    require_engine(engine, workers)
+    require_at_least("evaluation_datasets", evaluation_datasets, 1)
+    store = Path(store).resolve()
+    unique = list(dict.fromkeys(configs))
+    with (
+        shown(progress if watch is None else False) as report,
+        watching(unique, store, watch or _reporting_to(report)),
+        _stop_file(store) as stop,
+    ):
+        jobs = [Job(each, store, evaluation_datasets, retry, stop) for each in unique]
+        ended, todo = _settled(jobs)
+        if todo:
+            with open_engine(engine, store, workers, options) as executor:
+                ended |= run_jobs(todo, executor)
+    return [ended[config] for config in configs]
+
+
+def _reporting_to(progress: Progress) -> Callable[[SweepStatus], None] | None:
+    """Return a function that reports the steps of all runs, if anybody wants them."""
+    if progress is silent:
+        return None
+
+    def report(status: SweepStatus) -> None:
+        runs = "1 run" if len(status.runs) == 1 else f"{len(status.runs)} runs"
+        done = sum(run.step for run in status.runs)
+        total = sum(run.config.steps for run in status.runs)
+        progress(f"training {runs}", done, total, status.headline)
+
+    return report
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    executor: Executor,
+    train: Callable[[Job], Outcome | Unsettled] = train_run,
+) -> dict[TrainingConfig, Outcome]:
+    """Run jobs until each has an outcome; come back to those that others hold."""
+    ended: dict[TrainingConfig, Outcome] = {}
+    todo, futures = list(jobs), {}
+    try:
+        while todo:
+            busy = [job for job in todo if is_held(job.directory)]
+            free = [job for job in todo if job not in busy]
+            futures.clear()
+            for job in free:
+                futures[executor.submit(train, job)] = job
+            for future in as_completed(futures):
+                job, found = futures[future], _result(future, futures[future])
+                if found == "stopped":
+                    raise KeyboardInterrupt
+                elif found == "locked":
+                    busy.append(job)
+                else:
+                    ended[job.config] = found
+            if busy and not free:
+                time.sleep(POLL)
+            settled, todo = _settled(busy)
+            ended |= settled
+    except KeyboardInterrupt:
+        jobs[0].stop.touch()
+        wait([future for future in futures if not future.cancel()])
+        raise SweepInterruptedError(
+            "the sweep stopped; what was running is saved and goes on from there."
+        ) from None
+    return ended
+
+
+def _settled(jobs: Sequence[Job]) -> tuple[dict[TrainingConfig, Outcome], list[Job]]:
+    """Return how runs ended that need no training, and the jobs of the others."""
+    ended, todo = {}, []
+    for job in jobs:
+        known = read_outcome(job.config, job.directory)
+        if known is not None and is_settled(known, job.retry):
+            ended[job.config] = known
+        else:
+            todo.append(job)
+    return ended, todo
+
+
+def _result(future: Future, job: Job) -> Outcome | Unsettled:
+    """Return what became of a job; one that was lost for good is a failed run."""
+    try:
+        return future.result()
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        with held(job.directory) as free:
+            if not free:
+                return "locked"
+            return record_outcome(job.config, job.directory, "failed", reason)
+
+
+@contextmanager
+def _stop_file(store: Path) -> Iterator[Path]:
+    """Yield the path of a file that this sweep makes to stop its jobs, wherever."""
+    path = store / SWEEPS / f"{uuid.uuid4().hex}.stop"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,144 @@
+"""A transformer as a predictor: two ways to ask, one answer; clear refusals."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from support.refusals import refuses
+
+from algoscope import Block, InContextLearner, Predictor, random_transformer
+from algoscope.foundation.files import DamagedFileError
+from algoscope.model.checkpoints import shipped_models
+
+DIM, ROOM = 3, 5
+
+
+@pytest.fixture(scope="module")
+def learner():
+    transformer = random_transformer(
+        0,
+        token_size=DIM + 1,
+        max_time=2 * ROOM + 1,
+        num_layers=2,
+        hidden_size=8,
+        num_heads=2,
+        block=Block(pre_norm=True, attention_scale=0.5),
+        dtype="float64",
+    )
+    return InContextLearner(transformer, "small")
+
+
+@pytest.fixture
+def data(rng):
+    x = rng.standard_normal((ROOM + 1, DIM))
+    return jnp.asarray(x), jnp.asarray(x @ rng.standard_normal(DIM))
+
+
+def test_it_is_a_predictor(learner):
+    assert (learner.dim, learner.max_examples, learner.name) == (DIM, ROOM, "small")
+    assert isinstance(learner, Predictor)
+
+
+def test_one_pass_gives_what_asking_after_each_prefix_gives(learner, data):
+    x, y = data
+    ask, lengths = jax.jit(lambda *data: learner(*data)), [0, 1, ROOM]
+    one_by_one = [ask(x[:n], y[:n], x[n]) for n in lengths]
+    at_once = np.asarray(jax.jit(lambda *data: learner.predict_prefixes(*data))(x, y))
+    assert np.allclose(at_once[lengths], one_by_one, rtol=1e-12)
+
+
+def test_a_prediction_does_not_see_its_own_label_or_later_examples(learner, data):
+    x, y = data
+    before = learner.predict_prefixes(x, y)
+    after = learner.predict_prefixes(x.at[4:].add(1.0), y.at[3:].add(1.0))
+    assert np.array_equal(before[:4], after[:4])
+    assert not np.allclose(before[4:], after[4:])
+
+
+def test_it_runs_under_jit_and_vmap(learner, data, rng):
+    x, y = data
+    xs = jnp.asarray(rng.standard_normal((4, *x.shape)))
+    ys = jnp.asarray(rng.standard_normal((4, *y.shape)))
+    batched = jax.jit(jax.vmap(learner.predict_prefixes))(xs, ys)
+    single = [learner.predict_prefixes(a, b) for a, b in zip(xs, ys, strict=True)]
+    assert np.allclose(batched, single, rtol=1e-12)
+    queries = jax.jit(jax.vmap(learner, in_axes=(None, None, 0)))(x[:2], y[:2], x)
+    assert np.allclose(queries[3], learner(x[:2], y[:2], x[3]), rtol=1e-12)
+
+
+def test_what_is_saved_is_loaded_bit_for_bit(learner, data, tmp_path):
+    learner.save_pretrained(tmp_path / "model", card="# A card\n")
+    loaded = InContextLearner.from_pretrained(tmp_path / "model")
+    assert loaded.name == "small"
+    assert loaded.transformer.block == learner.transformer.block
+    assert np.array_equal(
+        loaded.predict_prefixes(*data), learner.predict_prefixes(*data)
+    )
+    assert (tmp_path / "model" / "README.md").read_text() == "# A card\n"
+    learner.save_pretrained(tmp_path / "plain")
+    assert "d = 3" in (tmp_path / "plain" / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda x, y, q: (x[:, :2], y, q),
+            "`x` must have shape (examples, 3), got shape (6, 2). "
+            "For a batch, use `jax.vmap`.",
+        ),
+        (
+            lambda x, y, q: (x[:5], y[:4], q),
+            "`y` must have shape (5,), one label per example, got shape (4,).",
+        ),
+        (
+            lambda x, y, q: (x[:5], y[:5], q[:2]),
+            "`query` must be one input of 3 coordinates, got shape (2,).",
+        ),
+        (
+            lambda x, y, q: (x, y, q),
+            "`x` must hold at most 5 examples before a query, got 6.",
+        ),
+        (
+            lambda x, y, q: (x[:2].at[0, 0].set(jnp.nan), y[:2], q),
+            "`x` must be finite, got NaN or infinity.",
+        ),
+        (
+            lambda x, y, q: (x[:2], y[:2].at[0].set(jnp.inf), q),
+            "`y` must be finite, got NaN or infinity.",
+        ),
+        (
+            lambda x, y, q: (x[:2], y[:2], q * jnp.nan),
+            "`query` must be finite, got NaN or infinity.",
+        ),
+    ],
+)
+def test_unfit_questions_are_refused(learner, data, change, message):
+    x, y, query = change(*data, data[0][0])
+    with refuses(ValueError, message):
+        learner(x, y, query)
+
+
+def test_a_name_that_is_no_model_suggests_the_nearest():
+    assert "linear-d8" in shipped_models()
+    with pytest.raises(ValueError, match="got 'linear-d9'. Did you mean 'linear-d"):
+        InContextLearner.from_pretrained("linear-d9")
+
+
+def test_a_directory_without_a_model_is_refused(tmp_path, learner):
+    with pytest.raises(ValueError, match="must be a directory that holds a saved"):
+        InContextLearner.from_pretrained(tmp_path / "nothing")
+    with pytest.raises(ValueError, match=r"without config\.json. A training run has"):
+        InContextLearner.from_pretrained(tmp_path)
+    learner.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    for damage in ({"format": "other"}, {**config, "block": {"depth": 3}}):
+        (tmp_path / "config.json").write_text(json.dumps(damage))
+        with pytest.raises(DamagedFileError, match="must hold a saved transformer"):
+            InContextLearner.from_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "model.safetensors").write_bytes(b"not weights")
+    with pytest.raises(DamagedFileError, match="be a whole safetensors file"):
+        InContextLearner.from_pretrained(tmp_path)

@@ -1,0 +1,95 @@
+"""Whatever is killed, every run of a sweep exists once and ends with the same bits."""
+
+import os
+import signal
+
+import pytest
+from support.sweeping import GRID, bits, caught, finish, progress, start, wait_for
+
+from algoscope.training.lock import is_held, owner
+
+ALL_FINISHED = "finished finished finished\n"
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def inline(cache, tmp_path_factory):
+    """The weights of a sweep that nothing disturbed, in one process of two threads."""
+    store = tmp_path_factory.mktemp("inline")
+    assert finish(start(store, "inline", cache=cache, threads=2)) == ALL_FINISHED
+    return bits(store)
+
+
+def test_a_killed_worker_costs_nothing_but_time(inline, cache, tmp_path):
+    sweep = start(tmp_path, "processes", cache=cache)
+    config, worker = caught(tmp_path)
+    os.kill(worker, signal.SIGKILL)
+    assert finish(sweep) == ALL_FINISHED
+    holder = owner(tmp_path / config.run_id)
+    assert holder is not None
+    assert holder[1] != worker
+    assert bits(tmp_path) == inline
+
+
+def test_a_killed_sweep_takes_its_workers_along_and_is_resumed(inline, cache, tmp_path):
+    sweep = start(tmp_path, "processes", cache=cache)
+    config, worker = caught(tmp_path)
+    sweep.kill()
+    sweep.communicate()
+    wait_for(lambda: not is_held(tmp_path / config.run_id))
+    assert {each.state for each in progress(tmp_path)} >= {"pending"}
+    assert finish(start(tmp_path, "processes", cache=cache)) == ALL_FINISHED
+    assert bits(tmp_path) == inline
+
+
+def test_two_sweeps_over_one_store_train_each_run_once(inline, cache, tmp_path):
+    store, trainings = tmp_path / "store", tmp_path / "trainings"
+    sweeps = [start(store, "processes", str(trainings), cache=cache) for _ in range(2)]
+    assert [finish(sweep) for sweep in sweeps] == [ALL_FINISHED] * 2
+    trained = trainings.read_text().split()
+    assert sorted(trained) == sorted(config.run_id for config in GRID.configs)
+    assert bits(store) == inline
+
+
+@pytest.mark.parametrize("engine", ["inline", "processes"])
+def test_ctrl_c_saves_what_is_running(engine, inline, cache, tmp_path):
+    sweep = start(tmp_path, engine, cache=cache)
+    config, _ = caught(tmp_path)
+    sweep.send_signal(signal.SIGINT)
+    _, complaint = sweep.communicate()
+    assert "SweepInterruptedError: the sweep stopped" in complaint
+    states = {each.config: each for each in progress(tmp_path)}
+    assert states[config].state == "pending"
+    assert states[config].step >= 100
+    assert states[GRID.configs[-1]].step == 0
+    assert list(tmp_path.glob("sweeps/*.stop")) == []
+    assert finish(start(tmp_path, engine, cache=cache)) == ALL_FINISHED
+    assert bits(tmp_path) == inline
+
+
+@pytest.mark.distributed
+def test_a_killed_node_of_a_ray_cluster_costs_nothing_but_time(inline, cache, tmp_path):
+    # Ray tells of the lost node in lines of its own, before or after these.
+    lines = finish(start(tmp_path, "ray-cluster", cache=cache)).splitlines()
+    assert sum(line.startswith("killed the node of run ") for line in lines) == 1
+    assert ALL_FINISHED.strip() in lines
+    assert bits(tmp_path) == inline
+
+
+@pytest.mark.distributed
+@pytest.mark.slow
+def test_ray_starts_a_cluster_of_its_own(inline, cache, tmp_path):
+    assert finish(start(tmp_path, "ray", cache=cache)) == ALL_FINISHED
+    assert bits(tmp_path) == inline
+
+
+def test_slurm_jobs_end_with_the_same_bits(inline, cache, tmp_path):
+    sweep = start(tmp_path, "slurm", cache=cache)
+    _, worker = caught(tmp_path)
+    os.kill(worker, signal.SIGKILL)
+    assert finish(sweep) == ALL_FINISHED
+    assert bits(tmp_path) == inline
