@@ -126,12 +126,12 @@ def _draw_curve(axes: Axes, curve: Curve, look: Look, label: str) -> None:
     color, style = look
     numbers = range(1, len(curve.mean))
     low, high = curve.low[1:], curve.high[1:]
-    axes.plot(numbers, curve.mean[1:], style, color=color, label=label, lw=1.3)
+    axes.plot(numbers, curve.mean[1:], style, color=color, label=label)
     axes.fill_between(numbers, low, high, color=color, alpha=0.2, lw=0)
 
 
 def _finish(axes: Axes, comparison: Comparison, label: str) -> None:
     axes.set_ylabel(label)
-    axes.axvline(comparison.dim, color="0.7", lw=0.8, ls=":")
+    axes.axvline(comparison.dim, color="gray", lw=0.8, ls=":")
     axes.set_xlabel("number of examples n (dotted: n = d)")
     axes.spines[["top", "right"]].set_visible(False)
