@@ -1,8 +1,9 @@
 """An in-context learner as a scikit-learn regressor (paper §2.2).
 
-`fit` trains nothing: it lays the examples out as a context, and `predict` runs the
-transformer on the context and one query at a time. The learner has d coordinates, room
-for m examples and a taste for x ~ N(0, I), w ~ N(0, I), so `fit` brings the data there:
+`fit` trains nothing: it stores the examples as a context, and `predict` runs the
+transformer on the context and one query at a time. The learner was trained on inputs
+x ~ N(0, I) with d coordinates, weights w ~ N(0, I) and at most m examples, so `fit`
+transforms the data to match:
 
     z = Pᵀ (x − mean) / scale,    prediction = mean + scale · learner(context, z)
 """
@@ -40,7 +41,7 @@ def _load(directory: str, _written: int) -> InContextLearner:
 
 
 def _learner(model) -> InContextLearner:
-    """Return the model, read once per process unless its file has changed."""
+    """Return the model, which is cached until its file changes."""
     directory = locate(model).resolve()
     return _load(str(directory), (directory / WEIGHTS).stat().st_mtime_ns)
 
@@ -56,9 +57,9 @@ def _ask(
 ) -> Float[Array, " block"]:
     """Return the predictions for the first `num_queries` queries.
 
-    The query takes the place after the examples; a causal learner does not see the
-    rest of the room, so one compilation serves any number of examples. Every query
-    goes through the same program alone: no bit depends on the others.
+    The query follows the examples; a causal learner ignores the padding after it, so
+    one compilation serves any number of examples. Every query is computed alone, by the
+    same program, so its prediction does not depend on the other queries in any bit.
     """
 
     def answer(i, predictions):
@@ -76,10 +77,10 @@ def compress(
 ) -> tuple[Float[np.ndarray, "rows dim"], Float[np.ndarray, " rows"]]:
     """Return m examples with the same second moments XᵀX/n and Xᵀy/n.
 
-    X = QR, and any U with UᵀU = I gives √(m/n) UR and √(m/n) UQᵀy. Least squares finds
-    the same weights in them, and so does ridge regression with the penalty λm/n; what
-    no linear function explains in y is left out. U is a fixed random rotation, so that
-    every row looks like an example.
+    With X = QR and any U with UᵀU = I, they are √(m/n) UR and √(m/n) UQᵀy. Least
+    squares finds the same weights for them, and so does ridge regression with the
+    penalty λm/n; the part of y that no linear function explains is lost. U is a fixed
+    random rotation, so that all rows are of similar size.
     """
     q, r = np.linalg.qr(x)
     rotation = np.random.default_rng(0).standard_normal((num_rows, x.shape[1]))
@@ -94,8 +95,8 @@ def conjugate_directions(
 ) -> Float[np.ndarray, "features dim"]:
     """Return P such that least squares on XP is d conjugate-gradient steps on (X, y).
 
-    That is partial least squares. (XP)ᵀXP = nI, except that the columns after the step
-    that fits y are zero.
+    This is partial least squares. (XP)ᵀXP = nI, except that columns are 0 once y is
+    fitted exactly.
     """
     directions, scores = np.zeros((x.shape[1], dim)), np.zeros((len(x), dim))
     residual, smallest = y, 1e-10 * np.linalg.norm(x.T @ y)
@@ -103,7 +104,7 @@ def conjugate_directions(
         direction = x.T @ residual
         if np.linalg.norm(direction) <= smallest:
             break
-        for _ in range(2):  # the second time removes what rounding left
+        for _ in range(2):  # the second pass removes rounding errors
             overlap = scores.T @ (x @ direction) / len(x)
             direction = direction - directions @ overlap
         size = np.sqrt(np.mean((x @ direction) ** 2))
@@ -116,7 +117,7 @@ def conjugate_directions(
 def _project(
     x: Float[np.ndarray, "rows features"], directions: Float[np.ndarray, "features dim"]
 ) -> Float[np.ndarray, "rows dim"]:
-    """Return XP, added up feature by feature: BLAS rounds by the number of rows."""
+    """Return XP, summed feature by feature: BLAS rounds differently by row count."""
     projected = np.zeros((len(x), directions.shape[1]))
     for feature, direction in zip(x.T, directions, strict=True):
         projected += feature[:, None] * direction[None]
@@ -131,7 +132,7 @@ def _fill(values: np.ndarray, size: int, dtype: Any) -> np.ndarray:
 
 
 def _deviation(values: np.ndarray) -> np.ndarray:
-    """Return the standard deviations of columns, and 1 where a column is constant."""
+    """Return the standard deviation of each column, or 1 if it is constant."""
     deviation = values.std(axis=0)
     tiny = 1e-12 * np.abs(values).max(axis=0)
     return np.where(deviation <= tiny, 1.0, deviation)
@@ -142,15 +143,15 @@ class ICLRegressor(RegressorMixin, BaseEstimator):
 
     Args:
         model: a shipped model's name, or the directory of a saved learner.
-        standardize: center and scale the features, and the labels to the variance that
-            x ~ N(0, I) and w ~ N(0, I) would give them; undone in predictions.
-        overflow: what to do with more examples than the context holds. "compress" them
-            to as many with the same second moments, which is exact for a learner that
-            is least squares; use the most "recent"; or an "error".
+        standardize: center and scale the features, and scale the labels to the variance
+            that x ~ N(0, I) and w ~ N(0, I) give them. Predictions are scaled back.
+        overflow: what to do with more examples than the context holds. "compress" makes
+            fewer examples with the same second moments, which is exact for a learner
+            that is least squares; "recent" uses the last ones; "error" rejects them.
         excess: what to do with more features than the learner has coordinates.
-            "project" them onto the directions of partial least squares, or an "error".
-            Fewer features are padded with zeros, whose weights are never seen.
-        block_size: how many queries are predicted by one call of the compiled loop.
+            "project" uses the directions of partial least squares; "error" rejects
+            them. Fewer features are padded with zeros.
+        block_size: how many queries one call of the compiled loop predicts.
 
     Example:
         >>> x = np.random.default_rng(0).standard_normal((200, 8))
@@ -159,7 +160,7 @@ class ICLRegressor(RegressorMixin, BaseEstimator):
         True
     """
 
-    # Parameters are checked in `fit`, as scikit-learn asks; hence no annotations.
+    # scikit-learn requires parameters to be checked in `fit`; hence no annotations.
     def __init__(
         self,
         model="linear-d8",
@@ -176,12 +177,12 @@ class ICLRegressor(RegressorMixin, BaseEstimator):
         self.block_size = block_size
 
     def fit(self, X, y):
-        """Lay the examples out as the context of the learner."""
-        self._refuse_unfit_parameters()
+        """Store the examples as the context of the learner."""
+        self._check_parameters()
         learner = _learner(self.model)
         checked: Any = validate_data(self, X, y, y_numeric=True)
         x, y = (part.astype(np.float64) for part in checked)
-        self._refuse_unfit_data(learner, x)
+        self._check_data(learner, x)
         num_features, room = x.shape[1], learner.max_examples
         if self.overflow == "recent":
             x, y = x[-room:], y[-room:]
@@ -222,7 +223,7 @@ class ICLRegressor(RegressorMixin, BaseEstimator):
         predictions = np.concatenate(answers, dtype=np.float64)[: len(queries)]
         return self.y_mean_ + self.y_scale_ * predictions
 
-    def _refuse_unfit_parameters(self) -> None:
+    def _check_parameters(self) -> None:
         if not isinstance(self.model, str | Path):
             rule = "be a model's name or a directory"
             raise InvalidTypeError("model", rule, repr(self.model))
@@ -234,7 +235,7 @@ class ICLRegressor(RegressorMixin, BaseEstimator):
         require_choice("excess", self.excess, ["project", "error"])
         require_at_least("block_size", self.block_size, 1)
 
-    def _refuse_unfit_data(self, learner: InContextLearner, x: np.ndarray) -> None:
+    def _check_data(self, learner: InContextLearner, x: np.ndarray) -> None:
         (num_examples, num_features), room = x.shape, learner.max_examples
         if num_examples > room and self.overflow == "error":
             remedy = 'To use all of them, set overflow="compress".'
@@ -243,7 +244,7 @@ class ICLRegressor(RegressorMixin, BaseEstimator):
             )
         if num_examples > room < learner.dim and self.overflow == "compress":
             rule = (
-                f'be "recent" or "error" where {room} examples is all there is room for'
+                f'be "recent" or "error" for a model with room for {room} examples only'
             )
             raise InvalidValueError("overflow", rule, '"compress"')
         if num_features > learner.dim and self.excess == "error":

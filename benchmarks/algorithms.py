@@ -4,9 +4,8 @@
 
 Compiles each for d = 4, n = 12 and d = 8, n = 20 in float64 and float32 and reports the
 largest error over all prefixes of 40 datasets, against the textbook predictor that it
-equals. Then `identify` is asked, without being told, which algorithm the float64 one
-for d = 4 with 10 examples runs. From one example, all that `ridge_one` takes, it cannot
-be asked.
+equals. Then `identify` must say which algorithm the float64 one for d = 4 with 10
+examples runs. It cannot be asked about `ridge_one`, which takes only one example.
 """
 
 import sys

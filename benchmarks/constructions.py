@@ -84,7 +84,7 @@ def run(transformer: Transformer, tokens: Any) -> Any:
 
 
 def closed_form(algorithm: Algorithm, tokens: np.ndarray) -> np.ndarray:
-    """Return the panel's predictions in float64, at every position."""
+    """Return the textbook predictions in float64, at every position."""
     assert algorithm.reference is not None
     x, y = tokens[:, ::2, 1:], tokens[:, 1::2, 0]
     y = np.concatenate([y, np.zeros((len(y), 1))], axis=1)

@@ -2,10 +2,10 @@
 
     python benchmarks/identification.py
 
-Draws black boxes at random from the panel and from scikit-learn, with random
-parameters and d ∈ {2, 4, 8}, asks `identify` about each, and counts: the right family,
-and the right parameter (λ and α within 10 %, whole numbers exactly). Then it asks about
-algorithms that are not in the panel, which must be answered `none`.
+Draws black boxes at random from the textbook predictors and from scikit-learn, with
+random parameters and d ∈ {2, 4, 8}, asks `identify` about each, and counts: the right
+family, and the right parameter (λ and α within 10 %, whole numbers exactly). Then it
+asks about algorithms of no known family, which must be answered `none`.
 """
 
 import sys
@@ -178,7 +178,7 @@ def sklearn_sgd(rng: Rng, d: int) -> Truth:
     return Truth(box, "sgd", {"learning_rate": rate / 2, "penalty": penalty})
 
 
-PANEL: tuple[Callable[[Rng, int], Truth], ...] = (
+TEXTBOOK: tuple[Callable[[Rng, int], Truth], ...] = (
     a_ridge,
     a_lasso,
     a_knn,
@@ -196,7 +196,7 @@ SKLEARN = (sklearn_ols, sklearn_ridge, sklearn_lasso, sklearn_knn, sklearn_sgd)
 
 
 def outsiders() -> dict[str, Any]:
-    """Return algorithms that no family of the panel describes."""
+    """Return algorithms that no known family describes."""
 
     def random_function(x, y, query):
         return float(np.sin(37 * query.sum() + 11 * y.sum()))
@@ -224,7 +224,7 @@ def main(options: Options) -> None:
     rng = np.random.default_rng(options.seed)
     records: list[dict[str, Any]] = []
     for number in range(options.boxes):
-        draws = PANEL if rng.random() < 0.6 else SKLEARN
+        draws = TEXTBOOK if rng.random() < 0.6 else SKLEARN
         dim = int(rng.choice(DIMS))
         truth = draws[rng.integers(len(draws))](rng, dim)
         task = algoscope.LinearRegression(dim)

@@ -2,10 +2,10 @@
 
     python benchmarks/prefixes.py
 
-A causal transformer predicts at every xᵢ in one pass (`evaluation.predict_all`). The
-plain way asks once per prefix, with a context that grows. It is timed twice, on fewer
-datasets: with every context padded to the full length, so that it is compiled once, and
-with contexts of their true length, which is about half the work but compiled once per
+A causal transformer predicts at every xᵢ in one pass (`predict_all`). The plain way
+asks once per prefix, with a context that grows. It is timed twice, on fewer datasets:
+with every context padded to the full length, so that it is compiled once, and with
+contexts of their true length, which is about half the work but compiled once per
 length. Compilation counts for ours and not for the plain ways, which favors them.
 
 The model has the size of linear-d8 (L = 8, H = 64, M = 4) and random weights: the time

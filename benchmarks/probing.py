@@ -21,11 +21,11 @@ import tyro
 from report import RESULTS, markdown, note, note_load, write
 
 from algoscope.model.learner import InContextLearner
-from algoscope.probing import budget
+from algoscope.probing import find_budget
 from algoscope.probing.config import ProbingConfig
 from algoscope.probing.fitting import Fitted, initial_probes, train_probes
 from algoscope.probing.probes import Probe
-from algoscope.probing.states import StateSplit, Trial
+from algoscope.probing.states import Repeat, StateSplit
 from algoscope.probing.targets import TargetSplit, find_targets
 from algoscope.tasks.linear import LinearRegression
 
@@ -70,11 +70,14 @@ def main(options: Options) -> None:
     note_load()
     learner = InContextLearner.from_pretrained("linear-d4")
     config = replace(
-        budget(options.budget), steps=options.steps, num_training=2048, num_test=256
+        find_budget(options.budget),
+        steps=options.steps,
+        num_training=2048,
+        num_test=256,
     )
-    trial = Trial.draw(LinearRegression(4), config, find_targets(["moment"]), 0)
-    states = trial.states(learner, (options.layer,))
-    targets = trial.targets["moment"]
+    repeat = Repeat.draw(LinearRegression(4), config, find_targets(["moment"]), 0)
+    states = repeat.states(learner, (options.layer,))
+    targets = repeat.targets["moment"]
     results = []
     for kind in config.kinds:
         probes = initial_probes(

@@ -11,6 +11,7 @@ models; 10⁻³ is what suits this one.
 It takes about half an hour on two cores.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,12 @@ import tyro
 from report import RESULTS, markdown, note, write
 
 from algoscope.foundation.machine import num_cores
+from algoscope.model.transformer import Transformer
 from algoscope.training.config import TrainingConfig
-from algoscope.training.loop import TrainingDivergedError, initial_state, train
-from algoscope.training.run import EVALUATION_DATASETS, Evaluator
+from algoscope.training.loop import TrainingDivergedError, initial_state, train_steps
+from algoscope.training.run import EVALUATION_DATASETS, evaluator
+
+Evaluate = Callable[[Transformer], dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -58,12 +62,12 @@ def recipes(options: Options) -> dict[str, TrainingConfig]:
     }
 
 
-def run(name: str, config: TrainingConfig, evaluate: Evaluator) -> dict[str, Any]:
+def run(name: str, config: TrainingConfig, evaluate: Evaluate) -> dict[str, Any]:
     """Train to the end of the budget; return the measured curve."""
     curve: list[tuple[int, float]] = []
     diverged_at = None
     try:
-        for state, losses in train(config, initial_state(config)):
+        for state, losses in train_steps(config, initial_state(config)):
             step = int(state.step)
             if step % config.evaluate_every == 0 or step == config.steps:
                 curve.append((step, evaluate(state.transformer)["spd_ols"]))
@@ -98,7 +102,7 @@ def row(
 def main(options: Options) -> None:
     jax.config.update("jax_num_cpu_devices", num_cores())
     configs = recipes(options)
-    evaluate = Evaluator(next(iter(configs.values())))
+    evaluate = evaluator(next(iter(configs.values())))
     results = [run(name, config, evaluate) for name, config in configs.items()]
     ours = first_step(results[0], options.threshold)
     rows = [

@@ -18,15 +18,15 @@ LOAD_AT_START = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
 def note(line: str) -> None:
-    """Tell the person who waits; the table alone goes to standard output."""
+    """Print a message; standard output is for the table alone."""
     print(line, file=sys.stderr, flush=True)
 
 
 def note_load() -> None:
-    """Say so if the machine is busy: the numbers will be worth little."""
+    """Warn if the machine is busy: the numbers will mean little."""
     if LOAD_AT_START > 0.5:
         note(
-            f"Others compute here (load {LOAD_AT_START:.1f}): the numbers mean little."
+            f"The machine is busy (load {LOAD_AT_START:.1f}): the numbers mean little."
         )
 
 
@@ -37,7 +37,7 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def write(path: Path, settings: Any, results: Any, **versions: str) -> None:
-    """Write the results with all that is needed to judge and to repeat them."""
+    """Write the results with everything needed to judge and to repeat them."""
     packages = {name: version(name) for name in ("equinox", "optax")}
     write_json(
         path,

@@ -28,7 +28,8 @@ from algoscope.training.loop import data_mesh
 from algoscope.training.run import Run
 from algoscope.training.sweeps import GRIDS, Outcome, train_all
 from algoscope.training.sweeps.engines import open_engine
-from algoscope.training.sweeps.sweep import Job, Watcher, run_jobs
+from algoscope.training.sweeps.store import Watcher
+from algoscope.training.sweeps.sweep import Job, run_jobs
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,10 @@ def time_scheduling(num_runs: int, store: Path) -> dict[str, float]:
     with open_engine("processes", store) as executor:
         outcomes = run_jobs(jobs, executor, pretend)
     recorded = time.perf_counter()
-    progress = Watcher(configs, store).read()
+    status = Watcher(configs, store).read()
     read = time.perf_counter()
-    assert len(outcomes) == progress.counts["finished"] == num_runs
-    again = train_all(configs, store, engine="processes")
+    assert len(outcomes) == status.counts["finished"] == num_runs
+    again = train_all(configs, store, engine="processes", progress=False)
     assert [outcome.status for outcome in again] == ["finished"] * num_runs
     return {
         "record": recorded - start,
@@ -110,7 +111,7 @@ def engine(configs: Sequence[TrainingConfig], store: Path) -> None:
         store,
         engine="inline",
         evaluation_datasets=100,
-        watch=lambda progress: None,
+        watch=lambda status: None,
     )
 
 

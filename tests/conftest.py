@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from jaxtyping import PRNGKeyArray
-from support.compiling import compiler, quick_options
+from support.compiling import emit_quickly
 
 # Programs that tests interrupt inherit it, also where the suite runs in the background.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -34,7 +34,7 @@ def _compile_quickly(
     quickly = request.node.get_closest_marker("optimized") is None
     jax.config.update("jax_disable_most_optimizations", quickly)
     if quickly:
-        monkeypatch.setattr(compiler, "get_compile_options", quick_options)
+        emit_quickly(monkeypatch)
 
 
 @pytest.fixture

@@ -1,101 +1,110 @@
-"""A module may import only from the layers below its own (see docs/architecture.md)."""
+"""Imports point down: folders lie in bands, and each imports only from lower ones."""
 
 import ast
-from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "algoscope"
 
-# From the bottom up. A subpackage is one part: its files may import each other.
-LAYERS = [
-    {"progress", "provenance", "strict_json", "validation"},
-    {"configuration"},
-    {"layer", "machine"},
-    {"tasks", "transformer"},
-    {
-        "checkpoints",
-        "initialization",
-        "metrics",
-        "predictors",
-        "sequences",
-    },
-    {"canvas", "curves", "evaluation", "operands", "optimizers", "pretrained"},
-    {"learner", "measurements", "results", "training"},
-    {"adapters", "comparison", "construction", "estimator"},
-    {"cards", "figures", "identification", "verdict"},
-    {"probing", "runs"},
-    {"patching", "sweeps"},
+# From the bottom up. A folder may import from every band below its own.
+BANDS = (
+    {"foundation"},
+    {"tasks", "model", "predictors"},
+    {"comparison", "training", "construction"},
+    {"identification", "probing", "patching", "adapters", "sklearn"},
     {"experiments"},
-    {"__init__"},
-    {"console"},
-    {"demo", "report"},
-    {"commands"},
+    {"reporting"},
     {"cli"},
-]
-RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
-
-SOURCES = {
-    source.relative_to(PACKAGE).with_suffix("").parts: source
-    for source in sorted(PACKAGE.rglob("*.py"))
+)
+# The imports within a band that are permitted, each for a reason.
+SIDEWAYS = {
+    ("model", "tasks"): "a learner knows the task it was trained on",
+    ("training", "comparison"): "a finished run is compared with figure 1's references",
+    ("patching", "probing"): "edits move what linear probes read",
 }
-PARTS = {module[0] for module in SOURCES} | set(RANK)
 
 
-def imported_names(tree: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
-    """Yield the dotted name of each import, at any depth, in a file of `package`."""
-    for node in ast.walk(tree):
+def imported_folders(source: str, module: tuple[str, ...]) -> set[str]:
+    """Return the folders of the package that a module's source imports anywhere."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        names: list[tuple[str, ...]] = []
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names = [tuple(alias.name.split(".")) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else ()
-            start = [*above, *([node.module] if node.module else [])]
-            yield from (".".join([*start, alias.name]) for alias in node.names)
+            base = tuple((node.module or "").split(".")) if node.module else ()
+            if node.level:
+                base = ("algoscope", *module[: len(module) - node.level], *base)
+            names = [(*base, alias.name) for alias in node.names]
+        for name in names:
+            if name[0] == "algoscope":
+                folder = name[1] if len(name) > 1 else "__init__"
+                found.add(folder if folder in FOLDERS else "__init__")
+    return found
 
 
-def imported_parts(source: str, module: tuple[str, ...]) -> set[str]:
-    """Return the parts of algoscope that `source`, the text of `module`, imports.
-
-    What is taken from `algoscope` itself and is not a part comes from `__init__`.
-    """
-    names = imported_names(ast.parse(source), ("algoscope", *module[:-1]))
-    paths = (name.split(".") for name in names)
-    taken = {path[1] if path[1:] else "" for path in paths if path[0] == "algoscope"}
-    return {name if name in PARTS else "__init__" for name in taken}
-
-
-@pytest.mark.parametrize("module", SOURCES, ids=".".join)
-def test_imports_point_down(module: tuple[str, ...]):
-    part = module[0]
-    assert part in RANK, f"`{part}` has no layer: add it to LAYERS in {__file__}"
-    for used in imported_parts(SOURCES[module].read_text(), module) - {part}:
-        assert used in RANK, f"`{used}` has no layer: add it to LAYERS in {__file__}"
-        assert RANK[used] < RANK[part], f"`{part}` must not import `{used}`: not below"
+FOLDERS = {
+    path.stem
+    for path in PACKAGE.iterdir()
+    if path.stem not in ("__init__", "__pycache__", "models", "py")
+}
+FILES = [
+    path.relative_to(PACKAGE)
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if path != PACKAGE / "__init__.py"  # whose names are loaded on first use
+]
+BAND_OF = {folder: band for band, folders in enumerate(BANDS) for folder in folders}
 
 
-def test_every_part_has_one_layer():
-    assert sum(map(len, LAYERS)) == len(RANK)
+def test_every_folder_lies_in_one_band():
+    assert sorted(folder for band in BANDS for folder in band) == sorted(FOLDERS)
+
+
+@pytest.mark.parametrize("file", FILES, ids=str)
+def test_imports_point_down(file: Path):
+    module = file.with_suffix("").parts
+    own = module[0]
+    for folder in imported_folders((PACKAGE / file).read_text(), module) - {own}:
+        assert folder != "__init__", f"{file} imports the public names"
+        is_permitted = BAND_OF[folder] < BAND_OF[own] or (own, folder) in SIDEWAYS
+        assert is_permitted, f"{own} must not import {folder}"
+
+
+def test_permitted_imports_within_a_band_have_no_cycle_and_are_needed():
+    for own, folder in SIDEWAYS:
+        assert BAND_OF[own] == BAND_OF[folder]
+        assert any(
+            folder in imported_folders((PACKAGE / file).read_text(), file.parts)
+            for file in FILES
+            if file.parts[0] == own
+        ), f"{own} does not import {folder} any more"
+    graph: dict[str, set[str]] = {}
+    for own, folder in SIDEWAYS:
+        graph.setdefault(own, set()).add(folder)
+    TopologicalSorter(graph).prepare()
+
+
+def test_no_folder_has_the_name_of_a_public_function():
+    import algoscope
+
+    assert not FOLDERS & set(algoscope.__all__)
 
 
 @pytest.mark.parametrize(
-    ("source", "module", "parts"),
+    ("source", "module", "folders"),
     [
-        ("import algoscope.tasks", "cli", {"tasks"}),
-        ("import algoscope.predictors.ridge as r", "cli", {"predictors"}),
-        ("from algoscope import tasks, transformer", "cli", {"tasks", "transformer"}),
-        ("from algoscope.tasks import Task", "cli", {"tasks"}),
-        ("from . import tasks", "cli", {"tasks"}),
-        ("from .tasks import Task", "cli", {"tasks"}),
-        ("from .. import tasks", "predictors.ridge", {"tasks"}),
-        ("from ..tasks import Task", "predictors.ridge", {"tasks"}),
-        ("from .interface import Predictor", "predictors.ridge", {"predictors"}),
-        ("from .interface import Predictor", "predictors.__init__", {"predictors"}),
-        ("def late():\n    from algoscope.tasks import Task", "cli", {"tasks"}),
-        ("import algoscope", "cli", {"__init__"}),
-        ("from algoscope import LinearRegression", "cli", {"__init__"}),
-        ("import jax\nfrom algoscopes import tasks", "cli", set()),
+        ("import algoscope.tasks", "cli.main", {"tasks"}),
+        ("from algoscope import tasks", "cli.main", {"tasks"}),
+        ("from algoscope.tasks.task import Task", "cli.main", {"tasks"}),
+        ("from . import main", "cli.train", {"cli"}),
+        ("from ..tasks import task", "cli.train", {"tasks"}),
+        ("def late():\n    from algoscope.tasks import task", "cli.main", {"tasks"}),
+        ("import algoscope", "cli.main", {"__init__"}),
+        ("from algoscope import LinearRegression", "cli.main", {"__init__"}),
+        ("import jax\nfrom algoscopes import tasks", "cli.main", set()),
     ],
 )
-def test_every_form_of_import_is_seen(source: str, module: str, parts: set[str]):
-    assert imported_parts(source, tuple(module.split("."))) == parts
+def test_every_form_of_import_is_seen(source: str, module: str, folders: set[str]):
+    assert imported_folders(source, tuple(module.split("."))) == folders

@@ -20,8 +20,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.refusals import refuses
 
-from algoscope import Block, InContextLearner, random_transformer
+from algoscope import InContextLearner
 from algoscope.comparison.predict import predict_queries
+from algoscope.model.initialization import random_transformer
 from algoscope.sklearn import ICLRegressor, compress, conjugate_directions
 
 
@@ -246,7 +247,6 @@ def save_random(directory, seed: int, max_time: int = 11) -> None:
         num_layers=1,
         hidden_size=4,
         num_heads=1,
-        block=Block(),
     )
     InContextLearner(transformer, "small").save_pretrained(directory)
 
@@ -266,9 +266,9 @@ def test_only_the_regressor_needs_scikit_learn():
     code = """if True:
         import sys
         sys.modules["sklearn"] = None
-        import algoscope.learner, algoscope.adapters
+        import algoscope.model.learner, algoscope.adapters
         print("so far, so good")
-        import algoscope.estimator
+        import algoscope.sklearn
     """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ran.stdout == "so far, so good\n"
@@ -278,7 +278,7 @@ def test_only_the_regressor_needs_scikit_learn():
     )
 
 
-# Refusals.
+# Rejected parameters and data.
 
 
 @pytest.mark.parametrize(
@@ -324,18 +324,18 @@ def test_only_the_regressor_needs_scikit_learn():
         ),
     ],
 )
-def test_unfit_parameters_are_refused(options, kind, message):
+def test_parameters_and_data_that_do_not_fit_are_rejected(options, kind, message):
     with refuses(kind, message):
         ICLRegressor(**options).fit(np.ones((21, 9)), np.ones(21))
 
 
-def test_a_model_that_is_none_suggests_the_nearest():
+def test_an_unknown_model_is_rejected_with_the_nearest():
     with pytest.raises(ValueError, match="got 'linear-d9'. Did you mean 'linear-d"):
         ICLRegressor("linear-d9").fit(np.ones((2, 1)), np.ones(2))
 
 
-def test_compression_to_fewer_examples_than_coordinates_is_refused(tmp_path):
+def test_compression_to_fewer_examples_than_coordinates_is_rejected(tmp_path):
     save_random(tmp_path, 0, max_time=3)
-    rule = 'be "recent" or "error" where 1 examples is all there is room for'
+    rule = 'be "recent" or "error" for a model with room for 1 examples only'
     with refuses(ValueError, f'`overflow` must {rule}, got "compress".'):
         ICLRegressor(tmp_path).fit(np.ones((3, 2)), np.ones(3))

@@ -1,4 +1,4 @@
-"""Learning algorithms that JAX cannot trace, asked as black boxes (paper §4.1)."""
+"""Black boxes: learners that JAX cannot trace, asked question by question (§4.1)."""
 
 from algoscope.adapters.black_box import Failures as Failures
 from algoscope.adapters.black_box import FunctionPredictor as FunctionPredictor

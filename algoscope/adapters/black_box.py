@@ -1,4 +1,9 @@
-"""A limit on how long a black box may think about one question."""
+"""Asking a black box: its answers are checked, its failures counted, its time limited.
+
+If a question raises, takes too long or gets an unusable reply, its answer is NaN; a box
+that fails on almost all questions is not asked again. `ask_each` does this for boxes in
+this process, such as `FunctionPredictor`; `answer_all` does it for replies of any kind.
+"""
 
 import signal
 import threading
@@ -16,151 +21,44 @@ from jaxtyping import Float
 from algoscope.foundation.validation import InvalidTypeError, require_positive
 from algoscope.predictors import PredictorFailedError, Question
 
-
-class OutOfTime(BaseException):
-    """Raised inside the box; not an `Exception`, which the box might catch."""
-
-
-@contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Interrupt what runs inside; only the main thread can be interrupted.
-
-    A timer that was already set goes on afterwards, with what is left of its time.
-    """
-    main = threading.current_thread() is threading.main_thread()
-    if not main or not hasattr(signal, "setitimer"):
-        yield
-        return
-
-    def interrupt(_signal, _frame):
-        raise OutOfTime
-
-    handler = signal.signal(signal.SIGALRM, interrupt)
-    remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
-    start = time.monotonic()
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
-        if remaining:
-            left = max(remaining - (time.monotonic() - start), 1e-6)
-            signal.setitimer(signal.ITIMER_REAL, left, interval)
-
-
-# A box may need more examples than most questions have: 15 nearest neighbors, say.
-ALL_OF_FIRST = 20  # so many failures and no answer: the box does not work
-ENOUGH = 100  # after so many questions, a tenth of them must have been answered
+# A box may need more examples than most questions have, such as 15 nearest neighbors.
+FAILURES_AT_FIRST = 20  # so many failures and no answer: the box does not work
+ENOUGH_QUESTIONS = 100  # after so many, a tenth must have been answered
 TIMEOUT = 60.0  # seconds per question
 
 
 class UnansweredError(Exception):
-    """The reason why one question has no answer."""
+    """Why one question has no answer."""
 
 
 @dataclass
 class Failures:
-    """How many of the questions that a box was asked it could not answer."""
+    """How many of all questions a box did not answer, and the first reason."""
 
     count: int = 0
     total: int = 0
-    first: str = ""  # the first reason
+    first: str = ""
 
     def add(self, reason: str) -> None:
+        """Count one more."""
         self.first = self.first or reason
         self.count += 1
 
-    def refuse_hopeless(self, name: str) -> None:
-        """Stop when the first questions all failed, or nine of ten of many."""
-        none_yet = self.count == self.total == ALL_OF_FIRST
-        if none_yet or (self.total >= ENOUGH and 10 * self.count > 9 * self.total):
-            event = f"failed on {self.count} of {self.total} questions"
+    def raise_if_hopeless(self, name: str) -> None:
+        """Raise if the first questions all failed, or more than nine of ten of many."""
+        none_yet = self.count == self.total == FAILURES_AT_FIRST
+        enough = self.total >= ENOUGH_QUESTIONS
+        if none_yet or (enough and 10 * self.count > 9 * self.total):
+            failed = f"failed on {self.count} of {self.total} questions"
+            event = f"{failed}, first with {self.first}"
             remedy = "Try it on one dataset by hand, or ask it with more examples."
-            event += f", first with {self.first}"
             raise PredictorFailedError(name, event, remedy)
 
 
-def one_line(text: str, most: int = 300) -> str:
-    """Return the text on one line, without a full stop, and not too long."""
-    line = " ".join(text.split()).rstrip(".")
-    return line if len(line) <= most else line[: most - 1] + "…"
-
-
-def describe(error: BaseException) -> str:
-    """Return what was raised, and where.
-
-    Example:
-        >>> describe(ValueError("no\\nexamples."))
-        'ValueError: no examples'
-    """
-    text = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
-    frames = traceback.extract_tb(error.__traceback__)
-    if not frames:
-        return text
-    return f"{text} ({Path(frames[-1].filename).name}:{frames[-1].lineno})"
-
-
-def as_predictions(reply: Any, num_queries: int) -> Float[np.ndarray, " queries"]:
-    """Return the reply as an array, if it is one finite number for each query."""
-    try:
-        values = np.asarray(reply)
-    except ValueError:  # rows of different lengths
-        values = np.asarray(None)
-    if values.dtype.kind not in "iuf":
-        shown = one_line(repr(reply), 60)
-        raise UnansweredError(f"{shown}, which is no array of numbers")
-    if values.shape != (num_queries,):
-        shapes = f"{values.shape} instead of ({num_queries},)"
-        raise UnansweredError(f"predictions of shape {shapes}")
-    values = values.astype(np.float64)
-    if not np.all(np.isfinite(values)):
-        raise UnansweredError("a prediction that is NaN or infinite")
-    return values
-
-
-def answer_all(
-    name: str,
-    failures: Failures,
-    replies: Iterable[tuple[int, Callable[[], Any]]],
-) -> Iterator[Float[np.ndarray, " queries"]]:
-    """Yield one array per reply, a number of queries and a way to get at them."""
-    for num_queries, reply in replies:
-        failures.total += 1
-        try:
-            answer = as_predictions(reply(), num_queries)
-        except UnansweredError as error:
-            failures.add(str(error))
-            answer = np.full(num_queries, np.nan)
-        yield answer
-        failures.refuse_hopeless(name)
-
-
-def ask_each(
-    name: str,
-    failures: Failures,
-    questions: Iterable[Question],
-    answer: Callable[[Question], Any],
-    timeout: float,
-) -> Iterator[Float[np.ndarray, " queries"]]:
-    """Yield the answers of a box that runs in this process."""
-
-    def ask(question: Question) -> Any:
-        try:
-            with time_limit(timeout):
-                return answer(question)
-        except OutOfTime:
-            raise UnansweredError(f"no answer within {timeout:g} s") from None
-        except (Exception, SystemExit) as error:
-            raise UnansweredError(describe(error)) from error
-
-    replies = ((len(each.queries), lambda each=each: ask(each)) for each in questions)
-    yield from answer_all(name, failures, replies)
-
-
 class FunctionPredictor:
-    """f(X, y, x_query) -> ŷ, with NumPy arrays X [n, d], y [n] and x_query [d].
+    """A Python function f(X, y, x_query) -> ŷ of arrays X [n, d], y [n], x_query [d].
 
-    Every call gets arrays of its own, which it may change.
+    Every call receives its own copies of the arrays, which it may change.
 
     Example:
         >>> mean = FunctionPredictor(lambda X, y, x_query: y.mean(), "mean")
@@ -186,7 +84,7 @@ class FunctionPredictor:
     def answers(
         self, questions: Iterable[Question], /
     ) -> Iterator[Float[np.ndarray, " queries"]]:
-        """Yield the predictions for each question; NaN where the function failed."""
+        """Yield the predictions for each question, NaN where the function failed."""
         return ask_each(
             self.name, self.failures, questions, self._answer, self._timeout
         )
@@ -199,5 +97,116 @@ class FunctionPredictor:
 
     def _predict(self, x: np.ndarray, y: np.ndarray, query: np.ndarray) -> Any:
         prediction = np.asarray(self._function(x, y, query))
-        # scikit-learn's prediction for a batch of one query is a number too.
+        # A batch of one prediction, as scikit-learn returns it, counts as a number.
         return prediction.item() if prediction.shape in ((), (1,)) else prediction
+
+
+def ask_each(
+    name: str,
+    failures: Failures,
+    questions: Iterable[Question],
+    answer: Callable[[Question], Any],
+    timeout: float,
+) -> Iterator[Float[np.ndarray, " queries"]]:
+    """Yield the answers of a box that runs in this process, one question at a time."""
+
+    def ask(question: Question) -> Any:
+        try:
+            with time_limit(timeout):
+                return answer(question)
+        except OutOfTime:
+            raise UnansweredError(f"no answer within {timeout:g} s") from None
+        except (Exception, SystemExit) as error:
+            raise UnansweredError(describe(error)) from error
+
+    replies = ((len(each.queries), lambda each=each: ask(each)) for each in questions)
+    yield from answer_all(name, failures, replies)
+
+
+def answer_all(
+    name: str,
+    failures: Failures,
+    replies: Iterable[tuple[int, Callable[[], Any]]],
+) -> Iterator[Float[np.ndarray, " queries"]]:
+    """Yield one array per reply; each comes with its number of queries.
+
+    A reply that raises `UnansweredError` is counted and answered with NaN.
+    """
+    for num_queries, reply in replies:
+        failures.total += 1
+        try:
+            answer = as_predictions(reply(), num_queries)
+        except UnansweredError as error:
+            failures.add(str(error))
+            answer = np.full(num_queries, np.nan)
+        yield answer
+        failures.raise_if_hopeless(name)
+
+
+def as_predictions(reply: Any, num_queries: int) -> Float[np.ndarray, " queries"]:
+    """Return a reply as an array; it must be one finite number for each query."""
+    try:
+        values = np.asarray(reply)
+    except ValueError:  # rows of different lengths
+        values = np.asarray(None)
+    if values.dtype.kind not in "iuf":
+        shown = one_line(repr(reply), 60)
+        raise UnansweredError(f"{shown}, which is not an array of numbers")
+    if values.shape != (num_queries,):
+        shapes = f"{values.shape} instead of ({num_queries},)"
+        raise UnansweredError(f"predictions of shape {shapes}")
+    values = values.astype(np.float64)
+    if not np.all(np.isfinite(values)):
+        raise UnansweredError("a prediction that is NaN or infinite")
+    return values
+
+
+class OutOfTime(BaseException):
+    """Raised inside the box; not an `Exception`, because the box might catch those."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise `OutOfTime` after some seconds; only the main thread can be interrupted.
+
+    A timer that was already set is restored afterwards, with its remaining time.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def interrupt(_signal, _frame):
+        raise OutOfTime
+
+    handler = signal.signal(signal.SIGALRM, interrupt)
+    remaining, period = signal.setitimer(signal.ITIMER_REAL, seconds)
+    start = time.monotonic()
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        if remaining:
+            left = max(remaining - (time.monotonic() - start), 1e-6)
+            signal.setitimer(signal.ITIMER_REAL, left, period)
+
+
+def describe(error: BaseException) -> str:
+    """Return what was raised and, if it was, where.
+
+    Example:
+        >>> describe(ValueError("no\\nexamples."))
+        'ValueError: no examples'
+    """
+    text = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames:
+        return text
+    return f"{text} ({Path(frames[-1].filename).name}:{frames[-1].lineno})"
+
+
+def one_line(text: str, longest: int = 300) -> str:
+    """Return the text on one line, without a full stop, cut if it is too long."""
+    line = " ".join(text.split()).rstrip(".")
+    return line if len(line) <= longest else line[: longest - 1] + "…"

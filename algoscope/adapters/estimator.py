@@ -12,9 +12,9 @@ from algoscope.predictors import Question
 
 
 class EstimatorPredictor:
-    """A regressor that is cloned and fitted anew for each question.
+    """A scikit-learn regressor, cloned and fitted for each question.
 
-    With `incremental`, it sees the examples one by one, in order, through its
+    With `incremental`, it receives the examples one by one, in order, through its
     `partial_fit`; the paper's SGD is such a learner (§3.2).
 
     Example:
@@ -35,7 +35,7 @@ class EstimatorPredictor:
     ):
         rule = "be a scikit-learn regressor"
         if isinstance(estimator, type):
-            remedy = f"Make one: {estimator.__name__}()."
+            remedy = f"Create one: {estimator.__name__}()."
             raise InvalidTypeError("estimator", rule, estimator.__name__, remedy)
         if not is_regressor(estimator):
             remedy = "For another kind of object, use `FunctionPredictor`."
@@ -52,7 +52,7 @@ class EstimatorPredictor:
     def answers(
         self, questions: Iterable[Question], /
     ) -> Iterator[Float[np.ndarray, " queries"]]:
-        """Yield the predictions for each question; NaN where it cannot be fitted."""
+        """Yield the predictions for each question, NaN where it cannot be fitted."""
         return ask_each(
             self.name, self.failures, questions, self._answer, self._timeout
         )
@@ -71,7 +71,7 @@ class EstimatorPredictor:
 
 
 def is_regressor(value: Any) -> bool:
-    """Return whether this is a regressor of scikit-learn's form."""
+    """Return whether a value is a regressor as scikit-learn defines them."""
     if not (hasattr(value, "fit") and hasattr(value, "__sklearn_tags__")):
         return False
     from sklearn import base

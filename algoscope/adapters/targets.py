@@ -1,4 +1,8 @@
-"""What a user types to say which learner to look at, and the learner it means."""
+"""Learners by what a user types: a model, a reference, or a black box.
+
+`load_target` understands `linear-d8`, `runs/mine`, `ridge(0.1)`,
+`sklearn:Ridge(alpha=0.3)`, `python:module:function` and `cmd:program arguments`.
+"""
 
 import ast
 import difflib
@@ -21,15 +25,16 @@ from algoscope.foundation.validation import (
 )
 from algoscope.model.checkpoints import shipped_models
 from algoscope.model.learner import InContextLearner
-from algoscope.predictors import PANEL, BlackBox, Predictor, parse_predictor
+from algoscope.predictors import CATALOG, BlackBox, Predictor, parse_predictor
 
 
 def load_target(text: str, timeout: float = TIMEOUT) -> Predictor | BlackBox:
     """Return the learner that `text` names.
 
-    A shipped model or a directory with one (`linear-d8`, `runs/mine`), a reference
-    (`ridge(0.1)`), or a black box, whose questions may take `timeout` seconds each:
-    `sklearn:Ridge(alpha=0.3)`, `python:module:function`, `cmd:program arguments`.
+    It is a shipped model or the directory of one (`linear-d8`, `runs/mine`), a
+    textbook predictor (`ridge(0.1)`), or a black box: `sklearn:Ridge(alpha=0.3)`,
+    `python:module:function` or `cmd:program arguments`. A black box that does not
+    answer a question within `timeout` seconds has no answer to it.
 
     Example:
         >>> load_target("sklearn:Ridge(alpha=0.3)").name
@@ -45,7 +50,7 @@ def load_target(text: str, timeout: float = TIMEOUT) -> Predictor | BlackBox:
     if text in shipped_models() or (text and Path(text).is_dir()):
         return InContextLearner.from_pretrained(text)
     if "/" in text:
-        raise _refusal("be a directory that exists", text)
+        raise _rejection("be a directory that exists", text)
     return _reference(text)
 
 
@@ -53,19 +58,19 @@ def _reference(text: str) -> Predictor:
     try:
         return parse_predictor(text)
     except (ValueError, TypeError):
-        if "(" in text or text.lower() in PANEL:
-            raise  # meant as a reference: its parser knows what is wrong
+        if "(" in text or text.lower() in CATALOG:
+            raise  # it is meant as a reference, and the parser says what is wrong
     rule = "be a model, a reference, or start with sklearn:, python: or cmd:"
-    raise _refusal(rule, text, _nearest(text, [*shipped_models(), *PANEL]))
+    raise _rejection(rule, text, _nearest(text, [*shipped_models(), *CATALOG]))
 
 
 def _regressor(text: str, call: str, timeout: float) -> EstimatorPredictor:
-    """Return the regressor of scikit-learn that a call such as Ridge(alpha=1) makes."""
+    """Return a scikit-learn regressor from a call such as Ridge(alpha=1)."""
     try:
         from sklearn.utils import all_estimators
     except ModuleNotFoundError:
         remedy = "Install it: pip install 'algoscope[sklearn]'."
-        raise _refusal("have scikit-learn to run with", text, remedy) from None
+        raise _rejection("be used with scikit-learn installed", text, remedy) from None
     try:
         tree = ast.parse(call.strip(), mode="eval").body
         function = tree.func if isinstance(tree, ast.Call) else tree
@@ -79,42 +84,42 @@ def _regressor(text: str, call: str, timeout: float) -> EstimatorPredictor:
     except (ValueError, SyntaxError, TypeError):
         rule = "be a class with literal keyword arguments after sklearn:"
         remedy = "For example: sklearn:Ridge(alpha=0.3)."
-        raise _refusal(rule, text, remedy) from None
+        raise _rejection(rule, text, remedy) from None
     classes = dict(all_estimators(type_filter="regressor"))
     if function.id not in classes:
         rule = "name a regressor of scikit-learn"
-        raise _refusal(rule, text, _nearest(function.id, classes))
+        raise _rejection(rule, text, _nearest(function.id, classes))
     kind = classes[function.id]
     known = inspect.signature(kind).parameters
     for argument in arguments:
         if argument not in known:
             rule = f"use parameters of {function.id}"
-            raise _refusal(rule, f"{text} with {argument}", _nearest(argument, known))
-    return EstimatorPredictor(_make(kind, arguments, text), text, timeout=timeout)
+            raise _rejection(rule, f"{text} with {argument}", _nearest(argument, known))
+    return EstimatorPredictor(_create(kind, arguments, text), text, timeout=timeout)
 
 
 def _imported(
     text: str, address: str, timeout: float
 ) -> FunctionPredictor | EstimatorPredictor:
-    """Return module:name, a function or a regressor, from where the user is."""
+    """Return module:name, a function or a regressor, from the current directory."""
     module_name, _, name = address.partition(":")
     if not module_name or not name:
         remedy = "For example: python:my_module:my_function."
-        raise _refusal("be python:module:function", text, remedy)
+        raise _rejection("be python:module:function", text, remedy)
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
         value: Any = importlib.import_module(module_name)
     except Exception as error:
         rule = f"name a module that can be imported from {Path.cwd()}"
-        raise _refusal(rule, text, f"It raised {describe(error)}.") from error
+        raise _rejection(rule, text, f"It raised {describe(error)}.") from error
     for part in name.split("."):
         if not hasattr(value, part):
             rule = f"name something in {module_name}"
-            raise _refusal(rule, text, _nearest(part, dir(value)))
+            raise _rejection(rule, text, _nearest(part, dir(value)))
         value = getattr(value, part)
     if isinstance(value, type) and hasattr(value, "fit"):
-        value = _make(value, {}, text)
+        value = _create(value, {}, text)
     if is_regressor(value):
         return EstimatorPredictor(value, text, timeout=timeout)
     if isinstance(value, type) or not callable(value):
@@ -124,15 +129,15 @@ def _imported(
 
 
 def _program(text: str, command: str, timeout: float) -> ProcessPredictor:
-    """Return a program that speaks JSON lines."""
+    """Return a program that answers in JSON lines."""
     try:
         words = shlex.split(command)
     except ValueError as error:
         rule = "be a command as a shell reads it"
-        raise _refusal(rule, text, f"{error}.") from None
+        raise _rejection(rule, text, f"{error}.") from None
     if not words or shutil.which(words[0]) is None:
-        remedy = "Give its path, or make it executable."
-        raise _refusal("name a program that can be run", text, remedy)
+        remedy = "Give the path of an executable file."
+        raise _rejection("name a program that can be run", text, remedy)
     return ProcessPredictor(words, text, timeout)
 
 
@@ -143,12 +148,14 @@ _KINDS: dict[str, Callable[[str, str, float], BlackBox]] = {
 }
 
 
-def _make(kind: type, arguments: dict[str, Any], text: str) -> Any:
+def _create(kind: type, arguments: dict[str, Any], text: str) -> Any:
     try:
         return kind(**arguments)
     except Exception as error:
         remedy = f"It raised {describe(error)}."
-        raise _refusal("name a class that can be made", text, remedy) from error
+        raise _rejection(
+            "name a class that can be instantiated", text, remedy
+        ) from error
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
@@ -156,5 +163,5 @@ def _nearest(word: str, known: Iterable[str]) -> str:
     return f"Did you mean '{near[0]}'?" if near else ""
 
 
-def _refusal(rule: str, text: str, remedy: str = "") -> InvalidValueError:
+def _rejection(rule: str, text: str, remedy: str = "") -> InvalidValueError:
     return InvalidValueError("target", rule, f"'{text}'", remedy)

@@ -93,7 +93,6 @@ def run_build(command: Build) -> None:
     from algoscope.construction.build import (
         Construction,
         find_algorithm,
-        listing,
         save_construction,
     )
 
@@ -109,18 +108,17 @@ def run_build(command: Build) -> None:
     compiled = construction.compile()
     if command.out is not None:
         save_construction(construction, compiled, command.out)
-    lines = listing(compiled)
     if command.json:
         facts = {
             **construction.as_dict(),
             "num_layers": compiled.num_layers,
             "hidden_size": compiled.hidden_size,
             "num_parameters": compiled.transformer.num_parameters,
-            "listing": [vars(line) for line in lines],
+            "listing": [vars(line) for line in compiled.listing],
         }
         print(json_text(facts))
         return
-    print("\n".join(map(str, lines)))
+    print("\n".join(map(str, compiled.listing)))
     print(
         f"{construction.name}: {compiled.num_layers} layers, "
         f"{compiled.hidden_size} rows, {compiled.transformer.num_parameters:,} numbers"

@@ -51,7 +51,7 @@ class Compare:
 
 @dataclass(frozen=True)
 class Evaluate(Compare):
-    """The same as `compare --metrics spd`: a quick look at which algorithm it is."""
+    """The same as `compare --metrics spd`."""
 
     metrics: tuple[str, ...] = ("spd",)
     """What is measured, or all."""

@@ -1,14 +1,17 @@
 """Tables and results as a user sees them in the terminal."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from algoscope.comparison.result import Comparison
 from algoscope.foundation.text import short
-from algoscope.identification import Identification
+
+if TYPE_CHECKING:
+    from algoscope.comparison.result import Comparison
+    from algoscope.identification import Identification
 
 PLAIN_WIDTH = 200  # characters where the output is no terminal: no table is cut
 
@@ -29,14 +32,14 @@ def print_table(
     console.print(table)
 
 
-def print_comparison(comparison: Comparison) -> None:
+def print_comparison(comparison: "Comparison") -> None:
     """Print the table by regime and the sentence that answers."""
     header, rows = comparison.summary()
     print_table(f"SPD/d of {comparison.learner} to each reference", header, rows)
     print(comparison.sentence)
 
 
-def print_identification(found: Identification) -> None:
+def print_identification(found: "Identification") -> None:
     """Print the ranked candidates, the answer per regime, and the answer."""
     names = [regime.name for regime in found.regimes]
     header = ["hypothesis", "distance", "95 % interval", *names]

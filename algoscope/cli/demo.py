@@ -1,44 +1,12 @@
-"""The demonstration: train a small learner, then ask what a larger one computes."""
+"""`algoscope demo`: train a small learner, then ask what a larger one computes."""
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from algoscope.cli.console import print_comparison
-from algoscope.comparison.compare import compare
-from algoscope.comparison.result import Comparison
-from algoscope.foundation.machine import cores_that_share
-from algoscope.foundation.plotting import save_figure
-from algoscope.foundation.progress import shown
+from algoscope.foundation.machine import cores_for_batch
 from algoscope.foundation.validation import require_at_least
-from algoscope.model.learner import InContextLearner
 from algoscope.training.config import preset
-from algoscope.training.run import Run, execute
-
-
-def show_demo(out: Path, *, num_datasets: int) -> Comparison:
-    """Train the demo preset, compare the shipped d = 8 model, and draw figure 1."""
-    config = preset("demo")
-    print(f"1. Training a learner for d = {config.dim} in {out / 'run'} …", flush=True)
-    run = Run.open(out / "run", config, resume=True)
-    with shown(True, plain=True) as progress:
-        execute(run, name="demo", progress=progress)
-    small = InContextLearner.from_pretrained(run.directory)
-    _show(_compare(small, num_datasets), out / "demo.png")
-    print("\n2. The shipped model linear-d8, which took longer to train:", flush=True)
-    comparison = _compare(InContextLearner.from_pretrained("linear-d8"), num_datasets)
-    _show(comparison, out / "figure-1.png")
-    return comparison
-
-
-def _compare(learner: InContextLearner, num_datasets: int) -> Comparison:
-    return compare(learner, num_datasets=num_datasets)
-
-
-def _show(comparison: Comparison, figure: Path) -> None:
-    save_figure(comparison.plot(), figure)
-    comparison.save(figure.with_suffix(".json"))
-    print_comparison(comparison)
-    print(f"Figure: {figure}   data: {figure.with_suffix('.json')}", flush=True)
 
 
 @dataclass(frozen=True)
@@ -52,10 +20,36 @@ class Demo:
 
 
 def run_demo(command: Demo) -> None:
-    """Run the demonstration."""
+    """Train the demo preset, compare it and the shipped d = 8 model, draw figure 1."""
     require_at_least("num_datasets", command.num_datasets, 1)
     import jax
 
-    cores = cores_that_share(preset("demo").batch_size)
-    jax.config.update("jax_num_cpu_devices", cores)
-    show_demo(command.out, num_datasets=command.num_datasets)
+    config, out = preset("demo"), command.out
+    jax.config.update("jax_num_cpu_devices", cores_for_batch(config.batch_size))
+    from algoscope.foundation.progress import shown
+    from algoscope.model.learner import InContextLearner
+    from algoscope.training.run import train
+
+    print(f"1. Training a learner for d = {config.dim} in {out / 'run'} …", flush=True)
+    with shown(True, plain=True) as progress:
+        small = train(config, out / "run", name="demo", progress=progress)
+    _compare(small, command.num_datasets, out / "demo.png")
+    print("\n2. The shipped model linear-d8, which took longer to train:", flush=True)
+    large = InContextLearner.from_pretrained("linear-d8")
+    _compare(large, command.num_datasets, out / "figure-1.png")
+
+
+def _compare(learner: Any, num_datasets: int, figure: Path) -> None:
+    """Compare a learner with figure 1's references; save, draw and print the result."""
+    from algoscope.cli.console import print_comparison
+    from algoscope.comparison.compare import compare
+    from algoscope.foundation.plotting import save_figure
+
+    comparison, data = (
+        compare(learner, num_datasets=num_datasets),
+        f"{figure.stem}.json",
+    )
+    save_figure(comparison.plot(), figure)
+    comparison.save(figure.with_name(data))
+    print_comparison(comparison)
+    print(f"Figure: {figure}   data: {figure.with_name(data)}", flush=True)

@@ -16,7 +16,7 @@ from operator import or_
 from types import ModuleType
 from typing import Annotated, Any, cast
 
-from algoscope.cli.options import complain
+from algoscope.cli.messages import UsageError, complain
 from algoscope.foundation.validation import (
     InvalidTypeError,
     InvalidValueError,
@@ -125,18 +125,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     try:
         if not given:
-            complain("No command given. Try `algoscope --help`.")
-            sys.exit(2)
+            raise UsageError("No command given. Try `algoscope --help`.")
         command = _parse(given)
         name = type(command).__name__.lower()
         getattr(_module(name), f"run_{name}")(command)
-    except (InvalidValueError, InvalidTypeError) as error:
+    except (InvalidValueError, InvalidTypeError, UsageError) as error:
         complain(error)
         sys.exit(2)
     except KeyboardInterrupt as interrupt:
         complain(str(interrupt) or "interrupted.")
         sys.exit(130)
-
-
-if __name__ == "__main__":
-    main()

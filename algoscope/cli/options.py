@@ -1,15 +1,16 @@
-"""What commands share: messages, options, and finding the target that a user names."""
+"""What commands share: options, and finding the target that a user names."""
 
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import Field, asdict, fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
+from algoscope.cli.messages import complain
 from algoscope.foundation.files import json_text
 from algoscope.foundation.machine import num_cores
 from algoscope.foundation.validation import (
@@ -37,16 +38,6 @@ Model = Annotated[
 NumExamples = Annotated[int, tyro.conf.arg(aliases=["--examples"])]
 
 
-def complain(message: object) -> None:
-    """Print why something failed."""
-    print(f"algoscope: {message}", file=sys.stderr)
-
-
-def note(message: object) -> None:
-    """Print what is about to happen."""
-    print(message, file=sys.stderr, flush=True)
-
-
 def given(command: Any, names: Iterable[str]) -> dict[str, Any]:
     """Return the options among `names` that a user gave: those that are not None."""
     values = {name: getattr(command, name) for name in names}
@@ -62,7 +53,13 @@ def training_options(name: str, kind: Callable[[Field], Any], default: Any) -> t
     options = [
         (
             each.name,
-            Annotated[kind(each), tyro.conf.arg(help=each.metadata["help"])],
+            Annotated[
+                kind(each),
+                tyro.conf.arg(
+                    help=each.metadata["help"],
+                    help_behavior_hint="(default: the preset's)",
+                ),
+            ],
             default,
         )
         for each in fields(TrainingConfig)
@@ -71,10 +68,11 @@ def training_options(name: str, kind: Callable[[Field], Any], default: Any) -> t
 
 
 def use_all_cores() -> None:
-    """Give JAX one virtual device per core, for commands that divide their work."""
+    """Give JAX one virtual device per core, unless it is already running."""
     import jax
 
-    jax.config.update("jax_num_cpu_devices", num_cores())
+    with suppress(RuntimeError):
+        jax.config.update("jax_num_cpu_devices", num_cores())
 
 
 @contextmanager

@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from algoscope.cli.messages import note
 from algoscope.cli.options import (
     Model,
     given,
     load_model,
-    note,
     regression_for,
     use_all_cores,
 )

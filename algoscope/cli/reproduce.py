@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from algoscope.cli.options import complain, note, use_all_cores
+from algoscope.cli.messages import UsageError, complain, note
+from algoscope.cli.options import use_all_cores
 from algoscope.foundation.files import json_text
 from algoscope.foundation.validation import (
     InvalidValueError,
@@ -41,7 +42,7 @@ class Reproduce:
     workers: int | None = None
     """Runs at a time. By default one per core."""
     redraw: bool = False
-    """Only draw again, from the saved results."""
+    """Only judge and draw again, from the saved measurements."""
     json: bool = False
     """Print the records as JSON."""
 
@@ -62,8 +63,8 @@ def chosen_figures(names: tuple[str, ...]) -> list[str]:
     from algoscope.experiments import MODULES
 
     if not names:
-        remedy = "`algoscope reproduce all` runs all of them."
-        raise InvalidValueError("figure", "be given", "none", remedy)
+        everything = "`algoscope reproduce all` runs all of them."
+        raise UsageError(f"No figure given. {everything}")
     for name in names:
         require_choice("figure", name, [*MODULES, EVERYTHING])
     return list(MODULES) if EVERYTHING in names else list(dict.fromkeys(names))
@@ -80,13 +81,13 @@ def run_reproduce(command: Reproduce) -> None:
     if command.redraw:
         _redraw(names, command)
         return
-    from algoscope.experiments import experiment
+    from algoscope.experiments import find_experiment
     from algoscope.experiments.learners import NoLearnerError
 
     use_all_cores()
-    experiments = [experiment(name) for name in names]
+    experiments = [find_experiment(name) for name in names]
     for each in experiments:
-        each.refuse_other_budgets(command.budget, command.results / each.name)
+        each.reject_other_budgets(command.budget, command.results / each.name)
     _say_costs(experiments, command)
     records = []
     try:
@@ -125,8 +126,8 @@ def _run(each: Any, command: Reproduce) -> Any:
 
 
 def _redraw(names: list[str], command: Reproduce) -> None:
-    from algoscope.experiments import experiment
-    from algoscope.experiments.record import RESULT, Record
+    from algoscope.experiments import find_experiment
+    from algoscope.experiments.record import RESULT
 
     drawn = {}
     for name in names:
@@ -135,8 +136,7 @@ def _redraw(names: list[str], command: Reproduce) -> None:
             remedy = f"`algoscope reproduce {name}` makes them."
             rule = f"hold the results of {name}"
             raise InvalidValueError("out", rule, str(directory), remedy)
-        Record.load(directory)  # refuses a damaged one
-        drawn[name] = list(experiment(name).draw(directory))
+        drawn[name] = list(find_experiment(name).redraw(directory).figures)
     if command.json:
         print(json_text(drawn))
         return
@@ -167,7 +167,7 @@ def _say_costs(experiments: list[Any], command: Reproduce) -> None:
 
 def _is_trained(run: TrainingConfig, command: Reproduce) -> bool:
     """Return whether the store, or an experiment's results, hold the model of a run."""
-    from algoscope.experiments.models import find_model
+    from algoscope.experiments.learners import find_model
     from algoscope.training.sweeps.store import read_outcome
 
     directory = command.store / run.run_id

@@ -2,22 +2,32 @@
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
-from algoscope.cli.options import complain, note, training_options
+from algoscope.cli.console import print_table
+from algoscope.cli.messages import complain, note
+from algoscope.cli.options import training_options
 from algoscope.foundation.files import json_text
 from algoscope.foundation.machine import num_cores
+from algoscope.foundation.text import duration, short
 from algoscope.foundation.validation import require_choice
 from algoscope.training.config import TrainingConfig, preset
 from algoscope.training.cost import estimated_seconds
 from algoscope.training.sweeps.engines import EngineKind, EngineOptions
 from algoscope.training.sweeps.grid import FIELDS, GRIDS, Grid, SavedSweep, saved_sweeps
+from algoscope.training.sweeps.store import ORDER, RunStatus, SweepStatus
 
+MARGIN = 8  # lines of a terminal that are not rows of the table
 SHOWN = 3  # combinations that are left out, named before the sweep starts
 
 
@@ -44,14 +54,17 @@ class Training:
 
 
 if TYPE_CHECKING:
-    Axes = object
+
+    class Axes:
+        """Any number of values for each field of `TrainingConfig`."""
+
 else:
     Axes = training_options("Axes", lambda f: tuple[f.type, ...], ())
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Training, Axes):
-    """Train every combination of the values that are given."""
+class GridOptions(Training):
+    """Which runs are trained, and where they are kept."""
 
     store: Path = Path("runs")
     """The directory that holds a directory for each run."""
@@ -62,6 +75,11 @@ class Run(Training, Axes):
     own."""
     evaluation_datasets: int = 1000
     """Held-out datasets for the table in each finished model's card."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSweep(Axes, GridOptions):
+    """Train every combination of the values that are given."""
 
     @property
     def expanded(self) -> Grid:
@@ -75,7 +93,7 @@ class Run(Training, Axes):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resume(Training):
+class ResumeSweep(Training):
     """Resume the sweeps of a store."""
 
     store: tyro.conf.Positional[Path]
@@ -83,7 +101,7 @@ class Resume(Training):
 
 
 @dataclass(frozen=True)
-class Status:
+class ShowStatus:
     """Show where the runs of a store's sweeps are."""
 
     store: tyro.conf.Positional[Path]
@@ -93,9 +111,9 @@ class Status:
 
 
 Action = (
-    Annotated[Run, tyro.conf.subcommand("run", prefix_name=False)]
-    | Annotated[Status, tyro.conf.subcommand("status", prefix_name=False)]
-    | Annotated[Resume, tyro.conf.subcommand("resume", prefix_name=False)]
+    Annotated[RunSweep, tyro.conf.subcommand("run", prefix_name=False)]
+    | Annotated[ShowStatus, tyro.conf.subcommand("status", prefix_name=False)]
+    | Annotated[ResumeSweep, tyro.conf.subcommand("resume", prefix_name=False)]
 )
 
 
@@ -109,10 +127,10 @@ class Sweep:
 def run_sweep(command: Sweep) -> None:
     """Do what is asked."""
     action = command.action
-    if isinstance(action, Status):
+    if isinstance(action, ShowStatus):
         _show(_configs(saved_sweeps(action.store).values()), action.store, action.json)
         return
-    if isinstance(action, Run):
+    if isinstance(action, RunSweep):
         sweeps = [SavedSweep(action.expanded, action.evaluation_datasets)]
     else:
         sweeps = list(saved_sweeps(action.store).values())
@@ -131,9 +149,7 @@ def _configs(sweeps) -> list[TrainingConfig]:
     )
 
 
-def _train(sweep: SavedSweep, action: Run | Resume) -> None:
-    from algoscope.cli.sweep_table import sweep_progress
-    from algoscope.foundation.text import duration
+def _train(sweep: SavedSweep, action: RunSweep | ResumeSweep) -> None:
     from algoscope.training.sweeps import train_all
     from algoscope.training.sweeps.store import read_run
 
@@ -175,10 +191,9 @@ def _train(sweep: SavedSweep, action: Run | Resume) -> None:
 
 def _show(configs: Sequence[TrainingConfig], store: Path, as_json: bool) -> int:
     """Print where the runs are; returns how many failed."""
-    from algoscope.cli.sweep_table import print_status
-    from algoscope.training.sweeps.sweep import Watcher
+    from algoscope.training.sweeps.store import read_sweep
 
-    status = Watcher(configs, store).read()
+    status = read_sweep(configs, store)
     if as_json:
         runs = [
             {"run_id": run.config.run_id, "directory": str(store / run.config.run_id)}
@@ -189,3 +204,105 @@ def _show(configs: Sequence[TrainingConfig], store: Path, as_json: bool) -> int:
     else:
         print_status(status)
     return status.counts["failed"]
+
+
+def varying(configs: Sequence[TrainingConfig]) -> list[str]:
+    """Return the fields in which the runs differ.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> config = TrainingConfig()
+        >>> varying([config, replace(config, num_layers=2)])
+        ['num_layers']
+    """
+    return [name for name in FIELDS if len({getattr(c, name) for c in configs}) > 1]
+
+
+def _headline(status: SweepStatus) -> str:
+    return f"{len(status.runs)} runs: {status.headline}"
+
+
+def rows(
+    runs: Sequence[RunStatus], names: Sequence[str]
+) -> tuple[list[str], list[list[str]]]:
+    """Return a header, and a row for each run."""
+    header = ["run", *names, "state", "step", "loss", "SPD(OLS)/d", "left", "reason"]
+    return header, [
+        [
+            run.config.run_id,
+            *(_shown(run.config, name) for name in names),
+            run.state,
+            f"{run.step}/{run.config.steps}",
+            short(run.loss),
+            short(run.spd_ols),
+            _left(run),
+            run.reason.partition(". ")[0],
+        ]
+        for run in runs
+    ]
+
+
+def _shown(config: TrainingConfig, name: str) -> str:
+    value = getattr(config, name)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _left(run: RunStatus) -> str:
+    if run.state != "running" or not run.step:
+        return "–"
+    return duration(run.seconds * (run.config.steps / run.step - 1))
+
+
+def print_status(status: SweepStatus) -> None:
+    """Print every run."""
+    names = varying([run.config for run in status.runs])
+    print_table(_headline(status), *rows(status.runs, names))
+
+
+@contextmanager
+def sweep_progress() -> Iterator[Callable[[SweepStatus], None]]:
+    """Show a live table in a terminal; elsewhere print a line when a run ends."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _plain_watcher()
+        return
+    with Live(console=console, auto_refresh=False) as live:
+        yield lambda status: live.update(
+            _table(status, console.height - MARGIN), refresh=True
+        )
+
+
+def _table(status: SweepStatus, height: int) -> Table:
+    """Return the runs that matter most now, as many as there is room for."""
+    names = varying([run.config for run in status.runs])
+    ordered = sorted(status.runs, key=lambda run: ORDER.index(run.state))
+    header, cells = rows(ordered[: max(height, 1)], names)
+    table = Table(title=Text(_headline(status)), title_justify="left")
+    for name in header:
+        table.add_column(Text(name), no_wrap=name != "reason")
+    for *row, reason in cells:  # of which as much as there is room for
+        table.add_row(*map(Text, row), Text(reason, no_wrap=True, overflow="ellipsis"))
+    return table
+
+
+def _plain_watcher() -> Callable[[SweepStatus], None]:
+    told: set[RunStatus] | None = None
+
+    def watch(status: SweepStatus) -> None:
+        nonlocal told
+        ended = [run for run in status.runs if run.ended]
+        new = [] if told is None else [run for run in ended if run not in told]
+        told = set(ended)
+        names = varying([run.config for run in status.runs])
+        for run in new:
+            values = " ".join(f"{name}={_shown(run.config, name)}" for name in names)
+            reason = f": {run.reason}" if run.reason else ""
+            print(
+                f"{run.config.run_id}  {values}  {run.state}{reason}  "
+                f"step {run.step}/{run.config.steps}  loss {short(run.loss)}  "
+                f"SPD(OLS)/d {short(run.spd_ols)}  ({_headline(status)})",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    return watch

@@ -47,7 +47,7 @@ def run_trace(command: Trace) -> None:
     """Show what a construction computes, exact and computed, step by step."""
     require_at_least("seed", command.seed, 0)
     steps = _trace_chain(command) if command.target in CHAINS else _trace_saved(command)
-    from algoscope.construction.trace import as_dict, as_text
+    from algoscope.construction.trace import as_records, as_text
 
     if command.layer is not None:
         require_at_least("layer", command.layer, 1)
@@ -56,7 +56,7 @@ def run_trace(command: Trace) -> None:
             raise InvalidValueError("layer", rule, command.layer)
         steps = [steps[command.layer]]
     if command.json:
-        print(json_text(as_dict(steps)))
+        print(json_text(as_records(steps)))
     else:
         print(as_text(steps, command.show, command.layer or 0))
 
@@ -73,7 +73,7 @@ def _trace_chain(command: Trace) -> list[Any]:
 
     from algoscope.construction.compiler.numerics import numerics, paper_numerics
     from algoscope.construction.paper import theorems as chains
-    from algoscope.construction.trace import trace
+    from algoscope.construction.trace import trace_chain
 
     d, start = command.dim, np.zeros(command.dim)
     rate, penalty = command.learning_rate, command.penalty
@@ -88,7 +88,7 @@ def _trace_chain(command: Trace) -> list[Any]:
         chain = chains.ridge_chain(d, examples, penalty)
     x = rng.normal(size=(chain.num_examples + 1, d))
     y = (x @ rng.normal(size=d))[:-1]
-    return trace(chain, paper_numerics() if command.paper else numerics(), x, y)
+    return trace_chain(chain, paper_numerics() if command.paper else numerics(), x, y)
 
 
 def _trace_saved(command: Trace) -> list[Any]:
@@ -110,7 +110,7 @@ def _trace_saved(command: Trace) -> list[Any]:
         require_at_least("num_examples", command.num_examples, 1)
         shown = command.num_examples
         if shown > construction.num_examples:
-            rule = f"be at most {construction.num_examples}, for which it was built"
+            rule = f"be at most {construction.num_examples}, which it was built for"
             raise InvalidValueError("num_examples", rule, shown)
     tokens = construction.suited.examples(
         construction.dim, construction.num_examples, 1, command.seed

@@ -6,22 +6,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from algoscope.cli.options import complain, given, note, training_options
+from algoscope.cli.messages import complain, note
+from algoscope.cli.options import given, training_options
 from algoscope.foundation.files import json_text
-from algoscope.foundation.machine import cores_that_share, num_cores
+from algoscope.foundation.machine import cores_for_batch, num_cores
 from algoscope.foundation.validation import InvalidValueError, require_at_least
 from algoscope.training.config import TrainingConfig, preset
 from algoscope.training.cost import estimated_seconds
 
 if TYPE_CHECKING:
-    TrainingOptions = object
+
+    class TrainingOptions:
+        """One option per field of `TrainingConfig`."""
+
 else:
     TrainingOptions = training_options("TrainingOptions", lambda f: f.type | None, None)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Train(TrainingOptions):
-    """Train an in-context learner: a preset, with any of its choices changed."""
+class RunOptions:
+    """Where a run is trained, and on what."""
 
     preset: str = "demo"
     """Where to start from: demo, d1, d2, d4, control-d4, d8 or paper."""
@@ -43,6 +47,11 @@ class Train(TrainingOptions):
     """The model's name in its card and in figures. By default the preset's."""
     json: bool = False
     """Print the result as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train(TrainingOptions, RunOptions):
+    """Train an in-context learner: a preset, with any of its choices changed."""
 
     @property
     def config(self) -> TrainingConfig:
@@ -68,7 +77,7 @@ def run_train(command: Train) -> None:
 
     import jax
 
-    shared = 1 if command.coordinator else cores_that_share(config.batch_size)
+    shared = 1 if command.coordinator else cores_for_batch(config.batch_size)
     jax.config.update("jax_num_cpu_devices", command.devices or shared)
     if command.coordinator is not None:
         jax.distributed.initialize(
@@ -77,8 +86,9 @@ def run_train(command: Train) -> None:
 
     from algoscope.foundation.progress import shown
     from algoscope.foundation.text import duration, short
+    from algoscope.training.lock import locked
     from algoscope.training.loop import TrainingDivergedError, data_mesh
-    from algoscope.training.run import InterruptedRunError, Run, execute, locked
+    from algoscope.training.run import InterruptedRunError, Run, execute
 
     mesh = data_mesh(None if command.coordinator else command.devices)
     run, lock = Run(out, config), ExitStack()

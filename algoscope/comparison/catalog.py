@@ -1,6 +1,6 @@
-"""The metrics by name: what each needs of a predictor, and how it is computed (§4.1).
+"""The metrics by name: what must be measured for each, and how it is computed (§4.1).
 
-To add a metric, write its function of arrays in `metrics.py`, and a line in `METRICS`.
+To add a metric, write its function of arrays in `metrics.py` and a line in `METRICS`.
 """
 
 from collections.abc import Callable
@@ -11,12 +11,11 @@ import numpy as np
 from jaxtyping import Float
 
 from algoscope.comparison.gradients import STEP, influences, sensitivities
-from algoscope.comparison.implied_weights import implied
+from algoscope.comparison.implied_weights import implied, linearity
 from algoscope.comparison.metrics import (
     cosine_similarity,
     error_similarity,
     label_scores,
-    linearity,
     squared_distance,
     squared_prediction_difference,
 )
@@ -31,13 +30,15 @@ from algoscope.comparison.symmetries import symmetries
 from algoscope.predictors import BlackBox, Predictor
 
 LINEAR_FIT = "linear fit"  # what R² compares a predictor with
-Samples = dict[tuple[str, str], Float[np.ndarray, "datasets prefixes"]]
-Measured = dict[str, Any]  # what was measured of each predictor, the learner first
+MEAN = "mspd"  # the mean of SPD over a region: one number, not a curve
+
+Samples = dict[tuple[str, str], Float[np.ndarray, "datasets prefixes"]]  # by pair
+Measured = dict[str, Any]  # measurements by predictor's name, the learner's first
 
 
 @dataclass(frozen=True)
 class EvaluationData:
-    """The datasets, and further queries, that every predictor is asked about."""
+    """The datasets and further queries on which every predictor is measured."""
 
     x: Inputs
     y: Labels
@@ -46,7 +47,7 @@ class EvaluationData:
     step: float = STEP
 
     def exact(self) -> "EvaluationData":
-        """Return the same data in double precision: for references."""
+        """Return the same data in double precision, for references."""
         parts = {
             name: getattr(self, name).astype(np.float64)
             for name in ("x", "y", "queries")
@@ -58,7 +59,7 @@ def _predictions(predictor: Predictor | BlackBox, data: EvaluationData) -> Label
     return diverged_is_infinite(predictor, predict_all(predictor, data.x, data.y))
 
 
-# What can be measured of one predictor.
+# What can be measured of one predictor, by the name that a `Metric` needs.
 MEASUREMENTS: dict[str, Callable[[Any, EvaluationData], Any]] = {
     "predictions": _predictions,
     "implied": lambda p, data: implied(p, data.x, data.y, data.queries),
@@ -70,9 +71,10 @@ MEASUREMENTS: dict[str, Callable[[Any, EvaluationData], Any]] = {
 
 @dataclass(frozen=True)
 class Metric:
-    """What must be measured of each predictor, and the numbers that follow from it.
+    """The measurement that a metric needs, and the function that computes it.
 
-    `compute` returns, for each curve by name, one sample per pair, dataset and prefix.
+    `needs` is a key of `MEASUREMENTS`. `compute` returns, for each curve by name, one
+    sample per pair of predictors, dataset and prefix.
     """
 
     needs: str
@@ -82,7 +84,7 @@ class Metric:
 def _to_references(
     found: Measured, function: Callable[..., Any], *more: Any
 ) -> Samples:
-    """Return a function of the learner's measurement and of each reference's."""
+    """Apply a function to the learner's measurement and each reference's."""
     (learner, own), *others = found.items()
     return {(learner, name): function(own, other, *more) for name, other in others}
 
@@ -90,7 +92,7 @@ def _to_references(
 def _to_labels(
     found: Measured, data: EvaluationData, function: Callable[..., Any], *more: Any
 ) -> Samples:
-    """Return a function of each predictor's predictions and the labels."""
+    """Apply a function to each predictor's predictions and the labels."""
     return {(name, LABELS): function(own, data.y, *more) for name, own in found.items()}
 
 
@@ -113,7 +115,7 @@ def _r2(found: Measured, data: EvaluationData) -> dict[str, Samples]:
 
 
 def _vectors(name: str) -> Callable[[Measured, EvaluationData], dict[str, Samples]]:
-    """Return the cosine and the squared distance over d of measured vectors."""
+    """Return a metric: cosine and squared distance over d of measured vectors."""
     return lambda found, data: {
         f"{name}_cosine": _to_references(found, cosine_similarity),
         f"{name}_distance": _to_references(found, squared_distance, data.x.shape[2]),
@@ -156,5 +158,4 @@ METRICS: dict[str, Metric] = {
     "influence": Metric("influences", _vectors("influence")),
     "symmetry": Metric("symmetries", _symmetry),
 }
-MEAN = "mspd"  # the mean of SPD over a region: one number, not a curve
 ALL_METRICS = ("spd", MEAN, *(name for name in METRICS if name != "spd"))

@@ -1,4 +1,4 @@
-"""Which textbook algorithm is a learner like? Metrics per number of examples (§4.1)."""
+"""`compare`: how near a learner is to each reference, after n examples (§4.1)."""
 
 import warnings
 from collections.abc import Sequence
@@ -40,7 +40,8 @@ from algoscope.predictors import (
 from algoscope.tasks.task import Task
 
 DEFAULT_EXAMPLES = 20
-BLACK_BOX_DATASETS = 200  # by default, for what JAX does not run
+DEFAULT_DATASETS = 10_000
+BLACK_BOX_DATASETS = 200  # the default for a learner outside JAX, which is slower
 
 
 def compare(
@@ -60,12 +61,12 @@ def compare(
 ) -> Comparison:
     """Measure the learner against each reference after 0, …, n examples.
 
-    References are predictors or their names, by default those of figure 1. A model is
-    asked on its own task, with as many examples as it has room for, unless `task` and
-    `num_examples` say otherwise; any other predictor needs a task.
+    References are predictors or their names, by default those of figure 1. By default,
+    a model is compared on its own task, with as many examples as fit into its context;
+    any other predictor needs a `task`.
 
-    SPD/d is always measured, also of the learner and the references against the labels
-    (their risk). `metrics` names what else, out of `ALL_METRICS`:
+    SPD/d is always measured, also between each predictor and the labels (its risk).
+    `metrics` adds others of `ALL_METRICS`:
 
     - `mspd`: the mean of SPD/d over a `region` of n, by default 1 ≤ n < d;
     - `sim_e`: the cosine of errors; `r2_gold`: the authors' R², of the labels;
@@ -73,10 +74,10 @@ def compare(
     - `sensitivity`, `influence`: cosine and distance of ∂ŷ/∂x′ and ∂ŷ/∂y;
     - `symmetry`: the relative change under each of `SYMMETRIES`.
 
-    Those of the last three lines take many predictions: they are measured on
+    Those of the last three lines need many predictions: they are measured on
     `num_costly_datasets` fresh datasets, with `num_queries` queries each, by default
-    4d (the authors' code: 64). If a black box fails for good during these, the metrics
-    that were not measured yet are left out, with a warning.
+    4d (the authors' code: 64). If a black box stops working meanwhile, the remaining
+    metrics are skipped, with a warning.
 
     Example:
         >>> import algoscope as asc
@@ -88,7 +89,7 @@ def compare(
     task, num_examples = asked_on(learner, task, num_examples)
     if num_datasets is None:
         is_black_box = isinstance(learner, BlackBox)
-        num_datasets = BLACK_BOX_DATASETS if is_black_box else 10_000
+        num_datasets = BLACK_BOX_DATASETS if is_black_box else DEFAULT_DATASETS
     require_at_least("num_examples", num_examples, 1)
     require_at_least("num_costly_datasets", num_costly_datasets, 1)
     num_queries = 4 * task.dim if num_queries is None else num_queries
@@ -106,6 +107,7 @@ def compare(
     costly = [m for m in METRICS if m in metrics and _is_costly(m)]
     n = num_examples + 1
     samples: dict[str, Samples] = {}
+    missing: list[str] = []
     with shown(progress) as report:
         predictors = [counted(learner, report), *(counted(o, report) for o in others)]
         kinds = dict.fromkeys(METRICS[m].needs for m in [*cheap, *costly])
@@ -124,27 +126,25 @@ def compare(
                 seed=seed,
             )
             data = EvaluationData(x[:, :n], y[:, :n], x[:, n:], seed, difference_step)
-            samples |= _measure_costly(costly, predictors, data, steps)
+            more, missing = _measure_costly(costly, predictors, data, steps)
+            samples |= more
+    settings: dict[str, Any] = {"metrics": [m for m in metrics if m not in missing]}
     mspd = []
     if MEAN in metrics and span is not None:
+        settings["region"] = span
         means = [mean_over_region(spd, *span) for spd in samples["spd"].values()]
         summary = summarize(np.stack(means, axis=1), seed=seed)
         mspd = estimates_of(list(samples["spd"]), summary)
+    if costly:
+        settings["num_costly_datasets"] = num_costly_datasets
+        settings["num_queries"] = num_queries
+        settings["difference_step"] = difference_step
     curves = {
         name: curves_of(
             list(pairs), summarize(np.stack(list(pairs.values()), axis=1), seed=seed)
         )
         for name, pairs in samples.items()
     }
-    settings: dict[str, Any] = {
-        "metrics": [m for m in metrics if m not in costly or _was_measured(m, samples)]
-    }
-    if mspd:
-        settings["region"] = span
-    if costly:
-        settings["num_costly_datasets"] = num_costly_datasets
-        settings["num_queries"] = num_queries
-        settings["difference_step"] = difference_step
     return Comparison(
         learner=learner.name,
         dim=task.dim,
@@ -162,9 +162,9 @@ def compare(
 def asked_on(
     predictor: Predictor | BlackBox, task: Task | None, num_examples: int | None
 ) -> tuple[Task, int]:
-    """Return the task and the most examples on which a predictor is asked.
+    """Return the task and the largest number of examples to ask a predictor about.
 
-    A model knows both; of any other predictor the task must be given.
+    A model knows both; for any other predictor the task must be given.
     """
     is_model = isinstance(predictor, InContextLearner)
     if task is None:
@@ -175,6 +175,10 @@ def asked_on(
         task = predictor.task
     if num_examples is None:
         num_examples = predictor.max_examples if is_model else DEFAULT_EXAMPLES
+    elif is_model and num_examples > predictor.max_examples:
+        room = predictor.max_examples
+        rule = f"be at most {room}, the context length of {predictor.name}"
+        raise InvalidValueError("num_examples", rule, num_examples)
     return task, num_examples
 
 
@@ -182,14 +186,10 @@ def _is_costly(metric: str) -> bool:
     return METRICS[metric].needs != "predictions"
 
 
-def _was_measured(metric: str, samples: dict[str, Samples]) -> bool:
-    return any(name.startswith(metric) for name in samples)
-
-
 def _measure(
     kind: str, predictors: Sequence[Any], data: EvaluationData, steps: Steps
 ) -> Measured:
-    """Measure one kind of each predictor; references, all but the first, in float64."""
+    """Measure every predictor; the references, all but the first, in float64."""
     found = {}
     for index, predictor in enumerate(predictors):
         measure = MEASUREMENTS[kind]
@@ -207,24 +207,25 @@ def _measure_costly(
     predictors: Sequence[Any],
     data: EvaluationData,
     steps: Steps,
-) -> dict[str, Samples]:
-    """Return the samples of costly metrics.
+) -> tuple[dict[str, Samples], list[str]]:
+    """Return the samples of costly metrics, and the metrics that were skipped.
 
-    When a black box fails for good, what was measured before is kept, with a warning.
+    If a black box stops working, the metrics measured before are kept, with a warning.
     """
     samples: dict[str, Samples] = {}
     measured: dict[str, Measured] = {}
-    for place, metric in enumerate(metrics):
+    for index, metric in enumerate(metrics):
         kind = METRICS[metric].needs
         try:
             if kind not in measured:
                 measured[kind] = _measure(kind, predictors, data, steps)
         except PredictorFailedError as error:
-            left = ", ".join(metrics[place:])
-            warnings.warn(f"{error} Not measured: {left}.", stacklevel=3)
-            break
+            missing = list(metrics[index:])
+            text = f"{error} Not measured: {', '.join(missing)}."
+            warnings.warn(text, stacklevel=3)
+            return samples, missing
         samples |= METRICS[metric].compute(measured[kind], data)
-    return samples
+    return samples, []
 
 
 def _reject_shared_names(
@@ -242,7 +243,7 @@ def _reject_shared_names(
 def _region(
     region: tuple[int, int] | None, dim: int, num_examples: int
 ) -> list[int] | None:
-    """Return the first and last n of MSPD; by default n < d, if there is such an n."""
+    """Return the first and last n of MSPD: by default n < d, or None if d = 1."""
     if region is None:
         last = min(dim - 1, num_examples)
         return [1, last] if last >= 1 else None

@@ -1,4 +1,4 @@
-"""Comparisons as pictures, in the paper's layout. Reads results, never models."""
+"""Figures 1 and 6 of the paper, drawn from a `Comparison`, never from models."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from algoscope.foundation.validation import InvalidValueError
 Span = tuple[int, int]
 Look = tuple[str, str]  # color and line style
 
-TOP = {"spd": 0.8, "ilwd": 0.35}  # the paper's axes
+TOP = {"spd": 0.8, "ilwd": 0.35}  # where the paper's axes end
 LEGEND: Any = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5), "fontsize": 7}
 
 
@@ -26,9 +26,10 @@ def comparison_figure(
 ) -> Figure:
     """Return figure 1: SPD/d and ILWD/d to each reference per number of examples.
 
-    Dashed: the risk of the learner, and of the references in `labeled`. Where ILWD was
-    not measured, the right side shows SPD/d on a logarithmic scale. `spans` limits the
-    n of a metric. Bands are 95 % bootstrap intervals. With `axes`, only SPD/d is drawn.
+    Dashed lines are the risks of the learner and of the references in `labeled`. If
+    ILWD was not measured, the right panel shows SPD/d on a logarithmic scale. `spans`
+    limits the n of a metric. Bands are 95 % bootstrap intervals. With `axes`, only
+    SPD/d is drawn, into them.
     """
     looks = _looks(comparison)
     if axes is not None:
@@ -65,7 +66,7 @@ def comparison_figure(
 def linearity_figure(comparison: Comparison, axes: Axes | None = None) -> Figure:
     """Return figure 6: R² of the linear fit to the predictions, per number of examples.
 
-    A linear algorithm lies at 1 throughout. Bands are 95 % bootstrap intervals.
+    A linear algorithm has R² = 1 for every n. Bands are 95 % bootstrap intervals.
     """
     if "r2" not in comparison.metrics:
         measured = ", ".join(["spd", *comparison.metrics])
@@ -122,7 +123,7 @@ def _draw_metric(
 
 
 def _draw_curve(axes: Axes, curve: Curve, look: Look, label: str) -> None:
-    """Draw a curve and its band from one example on."""
+    """Draw a curve and its band for n ≥ 1."""
     color, style = look
     numbers = range(1, len(curve.mean))
     low, high = curve.low[1:], curve.high[1:]

@@ -1,9 +1,9 @@
-"""How a prediction moves with its query and with the labels of its examples.
+"""Gradients of a prediction: by its query, and by the labels of its examples.
 
 The sensitivity ∂ŷ/∂x′ of a linear predictor is its weights, so it is a local form of
 the implied weights and needs no queries (von Oswald et al., 2023). The influence ∂ŷ/∂y
-of a linear smoother is its hat vector x′ᵀ(XᵀX + λI)⁻¹Xᵀ. JAX differentiates what it can
-trace; a black box is asked on both sides of each point.
+of a linear smoother is its hat vector x′ᵀ(XᵀX + λI)⁻¹Xᵀ. Predictors in JAX are
+differentiated by JAX, black boxes by central differences.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,13 +16,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from algoscope.comparison.predict import Inputs, Labels, diverged_is_infinite
+from algoscope.comparison.predict import (
+    Inputs,
+    Labels,
+    ask,
+    diverged_is_infinite,
+    run_in_batches,
+)
 from algoscope.foundation.validation import require_positive
 from algoscope.predictors import BlackBox, Predictor, Question
 
-SEQUENCES = 512  # differentiated per compiled call
-
 STEP = 1e-3  # of central differences: exact to about 1e-6, robust to single precision
+SEQUENCES_PER_CALL = 512  # differentiated at a time
 
 
 def sensitivities(
@@ -39,7 +44,7 @@ def sensitivities(
         for n in range(1, len(x)):
             yield Question(x[:n], y[:n], x[n] + sides)
 
-    answers = _answers(predictor, x, y, questions)
+    answers = _answers(predictor, x, y, questions, x.shape[1] - 1)
     slopes = (answers[:, :dim] - answers[:, dim:]) / (2 * step)
     gradients = np.full(x.shape, np.nan)
     gradients[:, 1:] = slopes.reshape(len(x), -1, dim)
@@ -65,7 +70,8 @@ def influences(
                 moved[j] += side
                 yield Question(x[:n], moved, x[n : n + 1])
 
-    answers = _answers(predictor, x, y, questions).reshape(len(x), len(places), 2)
+    answers = _answers(predictor, x, y, questions, 2 * len(places))
+    answers = answers.reshape(len(x), len(places), 2)
     gradients = np.zeros((*y.shape, y.shape[1]))
     gradients[:, 0] = np.nan
     rows, columns = np.array(places).reshape(-1, 2).T
@@ -78,11 +84,12 @@ def _answers(
     x: Inputs,
     y: Labels,
     questions: Callable[[np.ndarray, np.ndarray], Iterator[Question]],
+    count: int,
 ) -> np.ndarray:
-    """Return one row of answers per question, in double precision."""
+    """Return one row of answers for each of the `count` questions per dataset."""
     x, y = x.astype(np.float64), y.astype(np.float64)
-    asked = (each for data in zip(x, y, strict=True) for each in questions(*data))
-    return np.array(list(box.answers(asked)), np.float64)
+    every = (each for data in zip(x, y, strict=True) for each in questions(*data))
+    return np.array(list(ask(box, every, count * len(x))), np.float64)
 
 
 def _query_gradients(predictor: Any, x: Array, y: Array, n: Array) -> Array:
@@ -102,7 +109,7 @@ def _at_every_prefix(gradient: Callable, predictor: Any, x: Array, y: Array) -> 
     return jax.vmap(one_dataset, (0, 0, None))(x, y, prefixes)
 
 
-_of_module = eqx.filter_jit(_at_every_prefix)  # weights are arguments there
+_of_module = eqx.filter_jit(_at_every_prefix)  # weights are arguments of the program
 
 
 def _differentiate(
@@ -111,12 +118,5 @@ def _differentiate(
     compiled = jax.jit(partial(_at_every_prefix, gradient, predictor))
     if isinstance(predictor, eqx.Module):
         compiled = partial(_of_module, gradient, predictor)
-    total = len(x)
-    batch = min(total, max(1, SEQUENCES // x.shape[1]))
-    parts = []
-    for start in range(0, total, batch):
-        # The last batch is filled up with rows of its own: one shape, one compilation.
-        rows = np.resize(np.arange(start, min(start + batch, total)), batch)
-        part = compiled(jnp.asarray(x[rows]), jnp.asarray(y[rows]))
-        parts.append(np.asarray(part))
-    return diverged_is_infinite(predictor, np.concatenate(parts)[:total])
+    size = min(len(x), max(1, SEQUENCES_PER_CALL // x.shape[1]))
+    return diverged_is_infinite(predictor, run_in_batches(compiled, x, y, size))

@@ -1,7 +1,11 @@
-"""Means over datasets, and how sure they are.
+"""Means over datasets with 95 % bootstrap intervals: `Summary`, `Curve`, `Estimate`.
 
-Near n = d the metrics are heavy-tailed, so every mean carries a bootstrap interval and
-a median. A sample that is NaN was not measured: it is left out, and counted.
+`summarize` turns samples, one per dataset, into a `Summary`. Results hold summaries by
+the names of two predictors: a `Curve` for every number of examples n, an `Estimate` for
+a single number. Curves are averaged over regimes of n (`regime_spans`).
+
+Near n = d the metrics are heavy-tailed, so every mean has an interval and a median.
+A NaN sample was not measured: it is left out, and `counts` says how many remain.
 """
 
 from dataclasses import dataclass, field
@@ -13,17 +17,79 @@ from jaxtyping import Float, Int
 from algoscope.foundation.files import parse_number
 from algoscope.foundation.validation import InvalidValueError, require_at_least
 
-RESAMPLES_PER_CALL = 50  # one matrix product for so many resamples
+NUMBERS = ("mean", "low", "high", "median")  # what a curve and an estimate hold
+RESAMPLES_PER_CALL = 50  # computed with one matrix product
 
 
 class Summary(NamedTuple):
-    """Statistics over datasets, and how many datasets each of them rests on."""
+    """Statistics over datasets; `counts` are the datasets behind each of them."""
 
     mean: Float[np.ndarray, " *rest"]
     low: Float[np.ndarray, " *rest"]
     high: Float[np.ndarray, " *rest"]
     median: Float[np.ndarray, " *rest"]
     counts: Int[np.ndarray, " *rest"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric of two predictors after n = 0, 1, … examples, with a 95 % interval.
+
+    `counts` holds the number of datasets behind each mean; where it is 0, nothing was
+    measured and the mean is NaN. Empty `counts` mean that no dataset is missing.
+    """
+
+    first: str
+    second: str
+    mean: list[float]
+    low: list[float]
+    high: list[float]
+    median: list[float]
+    counts: list[int] = field(default_factory=list)
+
+    def average(self, start: int, stop: int) -> float:
+        """Return the mean over n = start, …, stop, skipping each n not measured."""
+        span = slice(start, stop + 1)
+        means, counts = self.mean[span], self.counts[span]
+        if counts and any(counts):
+            means = [m for m, c in zip(means, counts, strict=True) if c]
+        return float(np.mean(means))
+
+    @property
+    def columns(self) -> list[list]:
+        """The columns that must have one number per n."""
+        columns = [self.mean, self.low, self.high, self.median]
+        return [*columns, self.counts] if self.counts else columns
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One number about two predictors, with its 95 % interval and sample size."""
+
+    first: str
+    second: str
+    mean: float
+    low: float
+    high: float
+    median: float
+    count: int
+
+
+def summarize(
+    samples: Float[np.ndarray, " datasets *rest"], *, seed: int = 0
+) -> Summary:
+    """Return mean, 95 % interval, median and count over datasets, ignoring NaN."""
+    low, high = bootstrap_interval(samples, seed=seed)
+    flat = samples.reshape(len(samples), -1).astype(np.float64)
+    missing = np.isnan(flat)
+    count = np.sum(~missing, axis=0)
+    total = np.sum(np.where(missing, 0, flat), axis=0)
+    mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    median = np.median(flat, axis=0) if not np.any(missing) else _median(flat)
+    shape = samples.shape[1:]
+    return Summary(
+        mean.reshape(shape), low, high, median.reshape(shape), count.reshape(shape)
+    )
 
 
 def bootstrap_interval(
@@ -35,8 +101,8 @@ def bootstrap_interval(
 ) -> tuple[Float[np.ndarray, " *rest"], Float[np.ndarray, " *rest"]]:
     """Return a percentile bootstrap interval for the mean over datasets.
 
-    Drawing n datasets with replacement is weighing them by multinomial counts. NaN
-    weighs nothing. Where all samples are NaN, or one is infinite, the bounds are NaN.
+    Drawing n datasets with replacement weights them by multinomial counts. NaN has no
+    weight. Where all samples are NaN, or one is infinite, the bounds are NaN.
     """
     if not 0 < level < 1:
         raise InvalidValueError("level", "lie between 0 and 1", level)
@@ -64,88 +130,10 @@ def bootstrap_interval(
     return low.reshape(samples.shape[1:]), high.reshape(samples.shape[1:])
 
 
-def summarize(
-    samples: Float[np.ndarray, " datasets *rest"], *, seed: int = 0
-) -> Summary:
-    """Return mean, 95 % interval, median and count over datasets, without the NaN."""
-    low, high = bootstrap_interval(samples, seed=seed)
-    flat = samples.reshape(len(samples), -1).astype(np.float64)
-    missing = np.isnan(flat)
-    count = np.sum(~missing, axis=0)
-    total = np.sum(np.where(missing, 0, flat), axis=0)
-    mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    median = np.median(flat, axis=0) if not np.any(missing) else _median(flat)
-    shape = samples.shape[1:]
-    return Summary(
-        mean.reshape(shape), low, high, median.reshape(shape), count.reshape(shape)
-    )
-
-
 def _median(flat: Float[np.ndarray, "datasets columns"]) -> np.ndarray:
+    """Return the median of each column, ignoring NaN; NaN for a column without more."""
     empty = np.all(np.isnan(flat), axis=0)
     return np.where(empty, np.nan, np.nanmedian(np.where(empty, 0, flat), axis=0))
-
-
-NUMBERS = ("mean", "low", "high", "median")
-
-
-def regime_spans(dim: int, num_examples: int) -> list[tuple[str, int, int]]:
-    """Return the regimes: name, first and last number of examples.
-
-    Example:
-        >>> regime_spans(8, 20)
-        [('under-determined', 1, 7), ('determined', 8, 8), ('over-determined', 9, 20)]
-    """
-    spans = [
-        ("under-determined", 1, min(dim - 1, num_examples)),
-        ("determined", dim, dim),
-        ("over-determined", dim + 1, num_examples),
-    ]
-    return [(name, a, b) for name, a, b in spans if a <= b <= num_examples]
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A metric of two predictors after n = 0, 1, … examples, with a 95 % interval.
-
-    `counts` says how many datasets each mean rests on; where it is 0 nothing was
-    measured and the mean is NaN. Without counts, every dataset was counted.
-    """
-
-    first: str
-    second: str
-    mean: list[float]
-    low: list[float]
-    high: list[float]
-    median: list[float]
-    counts: list[int] = field(default_factory=list)
-
-    def average(self, start: int, stop: int) -> float:
-        """Return the mean over n = start, …, stop, without the n not measured."""
-        span = slice(start, stop + 1)
-        means, counts = self.mean[span], self.counts[span]
-        if counts and any(counts):
-            means = [m for m, c in zip(means, counts, strict=True) if c]
-        return float(np.mean(means))
-
-    @property
-    def columns(self) -> list[list]:
-        """The columns that must have one number per n."""
-        columns = [self.mean, self.low, self.high, self.median]
-        return [*columns, self.counts] if self.counts else columns
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """One number about two predictors, with its 95 % interval and sample size."""
-
-    first: str
-    second: str
-    mean: float
-    low: float
-    high: float
-    median: float
-    count: int
 
 
 def curves_of(pairs: list[tuple[str, str]], summary: Summary) -> list[Curve]:
@@ -180,3 +168,18 @@ def estimate_from_json(values: dict[str, Any]) -> Estimate:
         name: parse_number(values[name]) for name in NUMBERS if name in values
     }
     return Estimate(**values | restored)
+
+
+def regime_spans(dim: int, num_examples: int) -> list[tuple[str, int, int]]:
+    """Return the regimes that n = 1, …, `num_examples` covers: name, first, last n.
+
+    Example:
+        >>> regime_spans(8, 20)
+        [('under-determined', 1, 7), ('determined', 8, 8), ('over-determined', 9, 20)]
+    """
+    spans = [
+        ("under-determined", 1, min(dim - 1, num_examples)),
+        ("determined", dim, dim),
+        ("over-determined", dim + 1, num_examples),
+    ]
+    return [(name, a, b) for name, a, b in spans if a <= b <= num_examples]

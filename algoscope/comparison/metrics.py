@@ -1,7 +1,8 @@
-"""The angle and the distance between what two predictors compute.
+"""Metrics as functions of arrays: distances, cosines and R² per dataset (§4.1).
 
-NaN stands for what was not measured, infinity for what diverged; so a distance that
-comes out as NaN although both sides were measured is infinite.
+Means over datasets, with intervals, are taken later (`intervals.py`). NaN stands for
+what was not measured and infinity for what diverged, so a distance that comes out as
+NaN although both sides were measured (∞ − ∞) is infinite.
 """
 
 import numpy as np
@@ -9,14 +10,32 @@ from jaxtyping import Float
 
 from algoscope.foundation.validation import InvalidValueError, require_at_least
 
+Predictions = Float[np.ndarray, "datasets prefixes"]
 
-def require_same_shape(**arrays: np.ndarray) -> None:
-    """Refuse arrays that cannot be compared entry by entry with the first of them."""
-    (name, first), *others = arrays.items()
-    for other, array in others:
-        if array.shape != first.shape:
-            rule = f"have the shape {first.shape} of `{name}`"
-            raise InvalidValueError(other, rule, array.shape)
+
+def squared_prediction_difference(
+    first: Predictions, second: Predictions, dim: int
+) -> Predictions:
+    """Return (A₁(D)(x′) − A₂(D)(x′))² / d for every dataset and prefix (eq. 15).
+
+    The mean over datasets is SPD(A₁, A₂) / d.
+    """
+    _require_same_shape(first=first, second=second)
+    return squared_distance(first[..., None], second[..., None], dim)
+
+
+def mean_over_region(
+    spd: Float[np.ndarray, "datasets *pairs prefixes"], start: int, stop: int
+) -> Float[np.ndarray, "datasets *pairs"]:
+    """Return the mean over n = start, …, stop for each dataset: MSPD (figure 2).
+
+    It is NaN for a dataset in which one of these n was not measured.
+    """
+    last = spd.shape[-1] - 1
+    if not 0 <= start <= stop <= last:
+        rule = f"be a first and a last n with 0 ≤ first ≤ last ≤ {last}"
+        raise InvalidValueError("region", rule, (start, stop))
+    return np.mean(spd[..., start : stop + 1], axis=-1)
 
 
 def squared_distance(
@@ -26,7 +45,7 @@ def squared_distance(
 ) -> Float[np.ndarray, " *rest"]:
     """Return ‖a − b‖² / d; of implied weights, its mean is ILWD/d (eq. 17)."""
     require_at_least("dim", dim, 1)
-    require_same_shape(first=first, second=second)
+    _require_same_shape(first=first, second=second)
     with np.errstate(invalid="ignore", over="ignore"):
         difference = first.astype(np.float64) - second.astype(np.float64)
         diverged = np.isnan(difference) & ~np.isnan(first) & ~np.isnan(second)
@@ -39,7 +58,7 @@ def cosine_similarity(
     second: Float[np.ndarray, "*rest size"],
 ) -> Float[np.ndarray, " *rest"]:
     """Return aᵀb / (‖a‖ ‖b‖), and NaN where one of them is zero or not finite."""
-    require_same_shape(first=first, second=second)
+    _require_same_shape(first=first, second=second)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         units = [
             each / np.linalg.norm(each, axis=-1, keepdims=True)
@@ -48,45 +67,16 @@ def cosine_similarity(
     return np.sum(units[0] * units[1], axis=-1)
 
 
-Predictions = Float[np.ndarray, "datasets prefixes"]
-
-
-def squared_prediction_difference(
-    first: Predictions, second: Predictions, dim: int
-) -> Predictions:
-    """Return (A₁(D)(x′) − A₂(D)(x′))² / d for every dataset and prefix (eq. 15).
-
-    The mean over datasets is SPD(A₁, A₂) / d.
-    """
-    require_at_least("dim", dim, 1)
-    require_same_shape(first=first, second=second)
-    return squared_distance(first[..., None], second[..., None], dim)
-
-
-def mean_over_region(
-    spd: Float[np.ndarray, "datasets *pairs prefixes"], start: int, stop: int
-) -> Float[np.ndarray, "datasets *pairs"]:
-    """Return the mean over n = start, …, stop of each dataset: MSPD (figure 2).
-
-    A dataset with an n that was not measured is not measured.
-    """
-    last = spd.shape[-1] - 1
-    if not 0 <= start <= stop <= last:
-        rule = f"be a first and a last n with 0 ≤ first ≤ last ≤ {last}"
-        raise InvalidValueError("region", rule, (start, stop))
-    return np.mean(spd[..., start : stop + 1], axis=-1)
-
-
 def error_similarity(
     first: Predictions, second: Predictions, y: Predictions
 ) -> Predictions:
     """Return SimE (Fu et al., 2023): the cosine of the errors in one sequence.
 
     After n examples, e(A) = (A(x₂) − y₂, …, A(xₙ₊₁) − yₙ₊₁): the errors of the
-    predictions from 1, …, n examples, without those that were not measured. NaN
+    predictions from 1, …, n examples, skipping those that were not measured. NaN
     where there is no error to compare, as at n = 0.
     """
-    require_same_shape(first=first, second=second, y=y)
+    _require_same_shape(first=first, second=second, y=y)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         errors = [each.astype(np.float64)[:, 1:] - y[:, 1:] for each in (first, second)]
         missing = np.isnan(errors[0]) | np.isnan(errors[1])
@@ -99,11 +89,11 @@ def error_similarity(
 def label_scores(predictions: Predictions, y: Predictions) -> Predictions:
     """Return 1 − (y − ŷ)² / Var(y): its mean is the R² of the predictions.
 
-    The authors' code reports this R², of the predictions as estimates of the labels,
-    where appendix F describes that of a linear fit (`linearity`). Var(y) is over the
-    datasets, one for each prefix, and is taken as known in intervals of the mean.
+    This is the R² that the authors' code reports: of the predictions as estimates of
+    the labels. Appendix F describes that of a linear fit (`linearity`). Var(y) is taken
+    over the datasets, separately for each prefix; intervals treat it as known.
     """
-    require_same_shape(predictions=predictions, y=y)
+    _require_same_shape(predictions=predictions, y=y)
     labels = y.astype(np.float64)
     present = ~np.isnan(predictions)
     count = np.maximum(np.sum(present, axis=0), 1)
@@ -113,40 +103,10 @@ def label_scores(predictions: Predictions, y: Predictions) -> Predictions:
         return 1 - (labels - predictions) ** 2 / variance
 
 
-def implied_weights(
-    queries: Float[np.ndarray, "datasets queries dim"],
-    answers: Float[np.ndarray, "datasets prefixes queries"],
-) -> Float[np.ndarray, "datasets prefixes dim"]:
-    """Return ŵ = argmin_w Σᵢ (ŷᵢ − wᵀx′ᵢ)², the least squares of the answers (eq. 16).
-
-    NaN where a query was not answered, infinite where an answer is.
-    """
-    num_queries, dim = queries.shape[1:]
-    if num_queries < dim:
-        rule = f"be at least d = {dim}, or the weights are not determined"
-        raise InvalidValueError("number of queries", rule, num_queries)
-    inverse = np.linalg.pinv(queries.astype(np.float64))
-    with np.errstate(invalid="ignore", over="ignore"):
-        weights = np.einsum("bdq,bnq->bnd", inverse, answers.astype(np.float64))
-    missing = np.any(np.isnan(answers), axis=-1, keepdims=True)
-    diverged = np.any(np.isinf(answers), axis=-1, keepdims=True)
-    weights = np.where(diverged, np.inf, weights)
-    return np.where(missing, np.nan, weights)
-
-
-def linearity(
-    queries: Float[np.ndarray, "datasets queries dim"],
-    answers: Float[np.ndarray, "datasets prefixes queries"],
-    weights: Float[np.ndarray, "datasets prefixes dim"],
-) -> Float[np.ndarray, "datasets prefixes"]:
-    """Return R² = 1 − Σᵢ (ŷᵢ − ŵᵀx′ᵢ)² / Σᵢ ŷᵢ² of the linear fit (figure 6).
-
-    The fit has no intercept, so the total is not centered: R² lies in [0, 1], and is
-    about d/m for m answers that have nothing to do with the queries. NaN where all
-    answers are zero.
-    """
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        answers = answers.astype(np.float64)
-        fitted = np.einsum("bqd,bnd->bnq", queries, weights)
-        residual = np.sum((answers - fitted) ** 2, axis=-1)
-        return 1 - residual / np.sum(answers**2, axis=-1)
+def _require_same_shape(**arrays: np.ndarray) -> None:
+    """Reject arrays that do not have the shape of the first of them."""
+    (name, first), *others = arrays.items()
+    for other, array in others:
+        if array.shape != first.shape:
+            rule = f"have the shape {first.shape} of `{name}`"
+            raise InvalidValueError(other, rule, array.shape)

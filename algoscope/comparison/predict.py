@@ -1,7 +1,8 @@
-"""Predictions of learners and references on held-out tasks, at every prefix at once.
+"""Predictions on held-out datasets, after every number of examples at once.
 
 Every predictor sees the same datasets (common random numbers). References are computed
-in float64 whatever the learner's precision, so that what is measured is the learner.
+in float64 whatever the learner's precision, so that rounding of the references never
+counts as a difference of the learner.
 """
 
 import warnings
@@ -27,24 +28,11 @@ from algoscope.predictors import (
 from algoscope.tasks.task import Dataset, Task
 
 BATCH = 250  # datasets per compiled call
-HELD_OUT = 2**31  # folded into keys: beyond any step of training
+HELD_OUT = 2**31  # folded into keys: larger than any step of training
 
 Inputs = Float[np.ndarray, "datasets examples dim"]
 Labels = Float[np.ndarray, "datasets examples"]
-
-
-@eqx.filter_jit
-def _sample(task: Task, keys: Key[Array, " datasets"], num_examples: int) -> Dataset:
-    return jax.vmap(lambda key: task.sample(key, num_examples))(keys)
-
-
-def draw_datasets(
-    task: Task, *, num_datasets: int, num_examples: int, seed: int, fold: int
-) -> Dataset:
-    """Return datasets in float32; another `fold` of the seed's key draws others."""
-    key = jax.random.fold_in(jax.random.key(seed), fold)
-    with jax.enable_x64(False):
-        return _sample(task, jax.random.split(key, num_datasets), num_examples)
+AnyPredictor = TypeVar("AnyPredictor", bound=Predictor | BlackBox)
 
 
 def held_out(
@@ -64,46 +52,24 @@ def held_out(
     return np.asarray(data.x), np.asarray(data.y)
 
 
+def draw_datasets(
+    task: Task, *, num_datasets: int, num_examples: int, seed: int, fold: int
+) -> Dataset:
+    """Return datasets in float32; each `fold` of the seed's key gives others."""
+    key = jax.random.fold_in(jax.random.key(seed), fold)
+    with jax.enable_x64(False):
+        return _sample(task, jax.random.split(key, num_datasets), num_examples)
+
+
 @eqx.filter_jit
-def _run_module(predictor: Any, x: Array, y: Array) -> Array:
-    return jax.vmap(predictor.predict_prefixes)(x, y)
-
-
-@lru_cache(maxsize=256)
-def _compiled_once(predictor: Predictor) -> Callable[[Array, Array], Array]:
-    return jax.jit(jax.vmap(predictor.predict_prefixes))
-
-
-def _compiled(predictor: Predictor) -> Callable[[Array, Array], Array]:
-    """Return the predictor on a batch, compiled.
-
-    The weights of a learner are arguments there, so new weights compile nothing.
-    """
-    if isinstance(predictor, eqx.Module):
-        return partial(_run_module, predictor)
-    if isinstance(predictor, Hashable):
-        return _compiled_once(predictor)
-    return jax.jit(jax.vmap(predictor.predict_prefixes))
-
-
-def run_in_batches(
-    compiled: Callable[[Array, Array], Array], x: Inputs, y: Labels, size: int = BATCH
-) -> Float[np.ndarray, "datasets *rest"]:
-    """Return what a compiled function makes of all datasets, so many at a time.
-
-    The last batch is filled up with rows of its own: one shape, one compilation.
-    """
-    parts = []
-    for start in range(0, len(x), size):
-        rows = np.resize(np.arange(start, min(start + size, len(x))), size)
-        parts.append(np.asarray(compiled(jnp.asarray(x[rows]), jnp.asarray(y[rows]))))
-    return np.concatenate(parts)[: len(x)]
+def _sample(task: Task, keys: Key[Array, " datasets"], num_examples: int) -> Dataset:
+    return jax.vmap(lambda key: task.sample(key, num_examples))(keys)
 
 
 def predict_all(predictor: Predictor | BlackBox, x: Inputs, y: Labels) -> Labels:
     """Return the predictions at every position of every dataset.
 
-    A black box is not asked for a prediction from no examples: it is NaN.
+    A black box is not asked for predictions from no examples: these are NaN.
     """
     total = len(x)
     require_at_least("number of datasets", total, 1)
@@ -119,69 +85,13 @@ def predict_all(predictor: Predictor | BlackBox, x: Inputs, y: Labels) -> Labels
         return np.concatenate([missing, answers.reshape(total, -1)], axis=1)
     if isinstance(predictor, RangeAware):
         warn_in_batches(predictor, x, y)
-    return run_in_batches(_compiled(predictor), x, y)
+    return run_in_batches(_compiled(predictor), x, y, BATCH)
 
 
-def warn_in_batches(predictor: RangeAware, x: Inputs, y: Labels) -> None:
-    """Let a predictor warn of datasets that it is not made for."""
-    for start in range(0, len(x), BATCH):
-        some = slice(start, start + BATCH)
-        predictor.warn_outside_range(x[some], y[some])
-
-
-class Counted:
-    """A black box that reports how many of its questions it has answered."""
-
-    def __init__(self, box: BlackBox, progress: Progress):
-        self.box, self.progress = box, progress
-        self.done = self.total = 0  # answered, and asked, over all calls
-
-    @property
-    def name(self) -> str:
-        """The name of the box."""
-        return self.box.name
-
-    def answers(self, questions: Iterable[Question], /) -> Iterator[np.ndarray]:
-        """Pass on the answers, counting them."""
-        for answer in self.box.answers(questions):
-            self.done += 1
-            self.progress(f"asking {self.name}", self.done, self.total)
-            yield answer
-
-
-AnyPredictor = TypeVar("AnyPredictor", bound=Predictor | BlackBox)
-
-
-def counted(predictor: AnyPredictor, progress: Progress) -> AnyPredictor | Counted:
-    """Return a black box that reports its answers; any other predictor as it is."""
-    return (
-        Counted(predictor, progress) if isinstance(predictor, BlackBox) else predictor
-    )
-
-
-def _collect(
-    box: BlackBox,
-    questions: Iterable[Question],
-    answers: Float[np.ndarray, "questions queries"],
-) -> Float[np.ndarray, "questions queries"]:
-    """Write the answers of a box over `answers`, as far as they come.
-
-    A box that fails on the way has answered something: that is kept, with a warning.
-    """
-    if isinstance(box, Counted):
-        box.total += len(answers)
-    done = 0
-    try:
-        for answer in box.answers(questions):
-            answers[done] = answer
-            done += 1
-    except PredictorFailedError as error:
-        if np.all(np.isnan(answers)):
-            raise
-        warnings.warn(
-            f"{error} {done} of {len(answers)} answers are kept.", stacklevel=3
-        )
-    return answers
+def predict_exactly(predictor: Predictor | BlackBox, x: Inputs, y: Labels) -> Labels:
+    """Return the predictions computed in float64, for references."""
+    with jax.enable_x64(True):
+        return predict_all(predictor, x.astype(np.float64), y.astype(np.float64))
 
 
 def predict_queries(
@@ -192,10 +102,10 @@ def predict_queries(
     *,
     after: int,
 ) -> Float[np.ndarray, "datasets queries"]:
-    """Return predictions for several queries after the first examples of each dataset.
+    """Return predictions for several queries after the first `after` examples.
 
     The datasets must be longer than that: a query takes the place of the next example,
-    so whatever `after` is, what is compiled has one shape.
+    so the compiled program has the same shape whatever `after` is.
     """
     if not 0 <= after < x.shape[1]:
         rule = f"be between 0 and {x.shape[1] - 1}, one less than the examples of `x`"
@@ -213,20 +123,117 @@ def predict_queries(
     return answers[:, after].reshape(num_datasets, num_queries)
 
 
-def predict_exactly(predictor: Predictor | BlackBox, x: Inputs, y: Labels) -> Labels:
-    """Return the predictions computed in float64: for references."""
-    with jax.enable_x64(True):
-        return predict_all(predictor, x.astype(np.float64), y.astype(np.float64))
-
-
 def diverged_is_infinite(
     predictor: Predictor | BlackBox, values: Float[np.ndarray, " *shape"]
 ) -> Float[np.ndarray, " *shape"]:
-    """Return the values with infinity for the NaN of a predictor that JAX runs.
+    """Return the values with ∞ in place of NaN, unless a black box gave them.
 
-    A black box that answers NaN abstains, and is not judged there. Anyone else was
-    asked, computed, and diverged: leaving that out would flatter it.
+    NaN from a JAX predictor means divergence (∞); from a black box, abstention. What
+    diverged counts in every mean; what abstained is left out.
     """
     if isinstance(predictor, BlackBox):
         return values
     return np.where(np.isnan(values), np.asarray(np.inf, values.dtype), values)
+
+
+def _compiled(predictor: Predictor) -> Callable[[Array, Array], Array]:
+    """Return the predictor on a batch, compiled.
+
+    The weights of a learner are arguments of the program, so new weights do not
+    compile it again.
+    """
+    if isinstance(predictor, eqx.Module):
+        return partial(_run_module, predictor)
+    if isinstance(predictor, Hashable):
+        return _compiled_once(predictor)
+    return jax.jit(jax.vmap(predictor.predict_prefixes))
+
+
+@eqx.filter_jit
+def _run_module(predictor: Any, x: Array, y: Array) -> Array:
+    return jax.vmap(predictor.predict_prefixes)(x, y)
+
+
+@lru_cache(maxsize=256)
+def _compiled_once(predictor: Predictor) -> Callable[[Array, Array], Array]:
+    return jax.jit(jax.vmap(predictor.predict_prefixes))
+
+
+def run_in_batches(
+    compiled: Callable[[Array, Array], Array], x: Inputs, y: Labels, size: int
+) -> Float[np.ndarray, "datasets *rest"]:
+    """Return a compiled function of all datasets, computed `size` datasets at a time.
+
+    The last batch is filled up with its own rows: one shape, one compilation.
+    """
+    parts = []
+    for start in range(0, len(x), size):
+        rows = np.resize(np.arange(start, min(start + size, len(x))), size)
+        parts.append(np.asarray(compiled(jnp.asarray(x[rows]), jnp.asarray(y[rows]))))
+    return np.concatenate(parts)[: len(x)]
+
+
+def warn_in_batches(predictor: RangeAware, x: Inputs, y: Labels) -> None:
+    """Let a predictor warn of datasets outside its range."""
+    for start in range(0, len(x), BATCH):
+        some = slice(start, start + BATCH)
+        predictor.warn_outside_range(x[some], y[some])
+
+
+class Counted:
+    """A black box that reports how many of its questions it has answered."""
+
+    def __init__(self, box: BlackBox, progress: Progress):
+        self.box, self.progress = box, progress
+        self.done = self.total = 0  # answered and asked, over all calls
+
+    @property
+    def name(self) -> str:
+        """The name of the box."""
+        return self.box.name
+
+    def answers(self, questions: Iterable[Question], /) -> Iterator[np.ndarray]:
+        """Yield the answers of the box, and count them."""
+        for answer in self.box.answers(questions):
+            self.done += 1
+            self.progress(f"asking {self.name}", self.done, self.total)
+            yield answer
+
+
+def counted(predictor: AnyPredictor, progress: Progress) -> AnyPredictor | Counted:
+    """Return a black box that reports its answers; any other predictor unchanged."""
+    return (
+        Counted(predictor, progress) if isinstance(predictor, BlackBox) else predictor
+    )
+
+
+def ask(
+    box: BlackBox, questions: Iterable[Question], count: int
+) -> Iterator[np.ndarray]:
+    """Return the answers to `count` questions; a `Counted` box adds up its total."""
+    if isinstance(box, Counted):
+        box.total += count
+    return iter(box.answers(questions))
+
+
+def _collect(
+    box: BlackBox,
+    questions: Iterable[Question],
+    answers: Float[np.ndarray, "questions queries"],
+) -> Float[np.ndarray, "questions queries"]:
+    """Write the box's answers into `answers`, as many as it gives.
+
+    If the box fails after some answers, these are kept, with a warning.
+    """
+    done = 0
+    try:
+        for answer in ask(box, questions, len(answers)):
+            answers[done] = answer
+            done += 1
+    except PredictorFailedError as error:
+        if np.all(np.isnan(answers)):
+            raise
+        warnings.warn(
+            f"{error} {done} of {len(answers)} answers are kept.", stacklevel=3
+        )
+    return answers

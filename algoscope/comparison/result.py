@@ -1,4 +1,4 @@
-"""A comparison as data: saved, loaded, tabulated and drawn without the models."""
+"""The result of `compare`: curves with intervals, without the models behind them."""
 
 import math
 from dataclasses import asdict, dataclass, field
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LABELS = "Y"  # the labels themselves, as the paper's legends write them
+LABELS = "Y"  # stands for the labels themselves, as in the paper's legends
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison(SavedResult):
     """A learner against each reference, and each of them against the labels.
 
-    `curves` holds SPD/d; `metrics` holds curves of what else was measured, and `mspd`
-    the mean of SPD/d over the n of `settings["region"]`. Cosines are similarities,
-    R² is a share, a symmetry is a relative change, the rest are distances, over d.
+    `curves` holds SPD/d, `metrics` the curves of other metrics by name, and `mspd` the
+    means of SPD/d over the n of `settings["region"]`. Cosines are similarities, R² is a
+    share, a symmetry is a relative change; all others are distances divided by d.
     """
 
     kind: ClassVar[str] = "comparison"
@@ -48,7 +48,7 @@ class Comparison(SavedResult):
 
     @property
     def num_examples(self) -> int:
-        """The most examples that a prediction was made from."""
+        """The largest number of examples before a prediction."""
         return len(self.curves[0].mean) - 1
 
     def of(self, metric: str) -> list[Curve]:
@@ -69,25 +69,25 @@ class Comparison(SavedResult):
     def nearest(
         self, start: int, stop: int, metric: str = "spd"
     ) -> list[tuple[str, float]]:
-        """Return the references by their mean distance over n = start, …, stop.
+        """Return references and their mean distance over n = start, …, stop, sorted.
 
-        By a similarity, the most similar comes first.
+        The nearest comes first; for a similarity, the most similar.
         """
         averages = [
             (curve.second, curve.average(start, stop))
             for curve in self.of(metric)
             if curve.first == self.learner and curve.second != LABELS
         ]
-        similar = metric.startswith("sim_") or metric.endswith("_cosine")
-        sign = -1 if similar else 1
+        is_similarity = metric.startswith("sim_") or metric.endswith("_cosine")
+        sign = -1 if is_similarity else 1
         return sorted(averages, key=lambda pair: (math.isnan(pair[1]), sign * pair[1]))
 
     @property
     def sentence(self) -> str:
-        """The answer to "which algorithm is it?", as far as SPD can tell."""
+        """The nearest reference and the next, by SPD/d averaged over all n ≥ 1."""
         (first, nearest), *others = self.nearest(1, self.num_examples)
         if not math.isfinite(nearest):
-            return f"{self.learner} is like none of these: it predicts no numbers."
+            return f"{self.learner} is like none of these: its SPD/d is not finite."
         most = self.num_examples
         span = (
             f"on average over 1 to {most} examples" if most > 1 else "after 1 example"
@@ -105,7 +105,7 @@ class Comparison(SavedResult):
 
     @property
     def regimes(self) -> list[tuple[str, int, int]]:
-        """The regimes that the comparison covers: name, first and last n."""
+        """The regimes of n that the comparison covers: name, first and last n."""
         spans = regime_spans(self.dim, self.num_examples)
         return [
             ("n = d" if name == "determined" else name, a, b) for name, a, b in spans
@@ -114,7 +114,7 @@ class Comparison(SavedResult):
     def summary(self) -> tuple[list[str], list[list[str]]]:
         """Return a header and one row of text per reference, the nearest first.
 
-        Columns are averages over regimes of n. `table` has every n, with intervals.
+        Columns are averages over regimes of n. `table()` has every n, with intervals.
         """
         header = ["reference", "all n ≥ 1"]
         header += [
@@ -154,7 +154,7 @@ class Comparison(SavedResult):
         ]
 
     def plot(self, axes: "Axes | None" = None) -> "Figure":
-        """Draw figure 1, or only SPD/d over n into given axes."""
+        """Draw figure 1; into given axes, only SPD/d over n."""
         from algoscope.comparison.figures import comparison_figure
 
         return comparison_figure(self, axes)
@@ -179,7 +179,12 @@ class Comparison(SavedResult):
 
 
 def _times(ratio: float) -> str:
-    """Return how many times as far, in plain digits."""
+    """Return a ratio as text.
+
+    Example:
+        >>> _times(2.5), _times(12345.0), _times(1e7)
+        ('2.5 times', '12,345 times', 'over a million times')
+    """
     if ratio >= 1e6:
         return "over a million times"
     return f"{ratio:.2g} times" if ratio < 10 else f"{ratio:,.0f} times"

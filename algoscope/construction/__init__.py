@@ -1,13 +1,14 @@
 """Transformers written by hand (paper §3, app. A-C).
 
-From the bottom up: approximations and products, the primitives and the paper's chains
-that are made of them, and a compiler for learning algorithms with those that it ships.
+`language` defines programs, in which learning algorithms are written; `compiler` turns
+programs into weights; `algorithms` are the programs that come with algoscope; `paper`
+has the primitives and chains of the paper's own proofs. `build` makes a learner of an
+algorithm, `trace` shows what it computes.
 """
 
 from algoscope.construction.algorithms import ALGORITHMS as ALGORITHMS
 from algoscope.construction.build import Construction as Construction
 from algoscope.construction.build import build as build
-from algoscope.construction.build import listing as listing
 from algoscope.construction.build import load_construction as load_construction
 from algoscope.construction.build import save_construction as save_construction
 from algoscope.construction.compiler.compile import Compiled as Compiled
@@ -15,7 +16,6 @@ from algoscope.construction.compiler.compile import compile_program as compile_p
 from algoscope.construction.compiler.numerics import Numerics as Numerics
 from algoscope.construction.compiler.numerics import numerics as numerics
 from algoscope.construction.compiler.numerics import paper_numerics as paper_numerics
-from algoscope.construction.language.events import Head as Head
 from algoscope.construction.language.interpreter import interpret as interpret
 from algoscope.construction.language.program import Program as Program
 from algoscope.construction.language.timesteps import PREVIOUS as PREVIOUS
@@ -24,6 +24,7 @@ from algoscope.construction.language.timesteps import Earlier as Earlier
 from algoscope.construction.language.timesteps import Labels as Labels
 from algoscope.construction.language.timesteps import Sets as Sets
 from algoscope.construction.language.timesteps import Single as Single
+from algoscope.construction.language.values import Head as Head
 from algoscope.construction.language.values import Value as Value
 from algoscope.construction.language.values import constant as constant
 from algoscope.construction.language.values import join as join

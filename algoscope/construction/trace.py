@@ -1,7 +1,9 @@
-"""What should be in every register and what is, step by step (paper appendix A).
+"""A trace: what every register should hold and what it holds, step by step.
 
-The appendix verifies its chain by writing out H after each line. Here the same matrices
-come from running an algorithm twice: by its exact meaning, and through the transformer.
+Appendix A of the paper verifies its chain by writing out H after each line. A trace has
+the same matrices from running an algorithm twice: by its exact meaning, and through the
+transformer. `trace_program` traces a compiled program, `trace_chain` one of the paper's
+chains; `as_text` and `as_records` show either.
 """
 
 from collections.abc import Sequence
@@ -12,13 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from algoscope.construction.build import listing
-from algoscope.construction.compiler.compile import Arrangement
+from algoscope.construction.compiler.arrange import Arrangement
 from algoscope.construction.compiler.numerics import Numerics
 from algoscope.construction.language.interpreter import Tokens, interpret
 from algoscope.construction.paper.chain import Chain
 from algoscope.construction.paper.steps import Layout
-from algoscope.model.tokens import context_tokens
+from algoscope.model.tokens import encode_context
 from algoscope.model.transformer import Transformer, run_compiled
 
 Shown = Literal["computed", "exact", "difference"]
@@ -31,17 +32,17 @@ class TracedRegister:
 
     exact: Columns
     computed: Columns
-    counts: Bool[np.ndarray, " time"]  # whether the prediction depends on it
+    counts: Bool[np.ndarray, " time"]  # does the prediction depend on it?
 
     @property
     def difference(self) -> Columns:
-        """How far the computed numbers are off."""
+        """The computed numbers minus the exact ones."""
         return self.computed - self.exact
 
 
 @dataclass(frozen=True)
 class TracedStep:
-    """All registers after one step; before the first one, the input."""
+    """All registers after one step. Step 0 is the input."""
 
     label: str
     operation: str
@@ -50,20 +51,99 @@ class TracedStep:
 
     @property
     def largest_difference(self) -> float:
-        """How far off anything is that the prediction depends on."""
+        """The largest difference among the numbers that the prediction depends on."""
         return max(
             float(np.max(np.abs(each.difference[each.counts]), initial=0))
             for each in self.registers.values()
         )
 
 
+def trace_program(
+    arrangement: Arrangement, transformer: Transformer, tokens: Tokens
+) -> list[TracedStep]:
+    """Return the registers of one dataset before the first layer and after every one.
+
+    A register is shown from the layer that writes it to the last that reads it.
+    """
+    tokens = tokens.astype(arrangement.numerics.dtype)
+    state = interpret(arrangement.program, tokens.astype(np.float64))
+    run = run_compiled(transformer, jnp.asarray(tokens))
+    hidden = np.asarray(run.hidden, np.float64)[0]
+    steps = []
+    for layer in range(-1, arrangement.num_layers):
+        written = [event.out for event in arrangement.schedule.events(layer)]
+        held = arrangement.allocation.live(layer)
+        shown = {*held, *written} if layer + 1 < arrangement.num_layers else written
+        ordered = [
+            register for register in arrangement.allocation.rows if register in shown
+        ]
+        steps.append(
+            TracedStep(
+                label=f"layer {layer + 1}" if layer >= 0 else "input",
+                operation="; ".join(
+                    f"{line.register} = {line.operation}"
+                    for line in arrangement.listing
+                    if line.layer == layer + 1
+                ),
+                writes=tuple(register.name for register in written),
+                registers={
+                    register.name: TracedRegister(
+                        state[register][0],
+                        hidden[layer + 1][:, arrangement.allocation.rows[register]],
+                        np.ones(tokens.shape[1], bool),
+                    )
+                    for register in ordered
+                },
+            )
+        )
+    return steps
+
+
+def trace_chain(
+    chain: Chain,
+    numerics: Numerics,
+    x: Float[np.ndarray, "longer dim"],
+    y: Float[np.ndarray, " examples"],
+) -> list[TracedStep]:
+    """Return the registers of one dataset before the first step and after every one.
+
+    The last row of `x` is the query. All registers are shown at every step.
+    """
+    tokens = encode_context(x, np.append(y, 0.0)).astype(numerics.dtype)
+    states = chain.exact(tokens.astype(np.float64))
+    transformer = chain.compile(numerics)
+    run = run_compiled(transformer, jnp.asarray(tokens))
+    hidden = np.asarray(run.hidden, np.float64)
+    layout = Layout(chain.registers)
+    labels = ("input", *chain.labels)
+    operations = ("", *map(str, chain.steps))
+    writes = (("y", "x"), *(step.writes for step in chain.steps))
+
+    def register(name: str, depth: int) -> TracedRegister:
+        rows = layout.rows(name)
+        counts = [(name, i) in chain.live[depth] for i in range(chain.time)]
+        return TracedRegister(
+            states[depth][:, rows], hidden[depth][:, rows], np.array(counts)
+        )
+
+    return [
+        TracedStep(
+            labels[depth],
+            operations[depth],
+            writes[depth],
+            {name: register(name, depth) for name in chain.registers},
+        )
+        for depth in range(len(states))
+    ]
+
+
 def as_text(
     steps: Sequence[TracedStep], show: Shown = "computed", first: int = 0
 ) -> str:
-    """Return the matrices, without the registers that are zero.
+    """Return the matrices as text, without the registers that are zero.
 
-    An arrow marks what the step wrote; what the prediction does not depend on is in
-    brackets. Steps are numbered from `first`.
+    An arrow marks what a step wrote. Numbers that the prediction does not depend on are
+    in brackets. Steps are numbered from `first`.
     """
     return "\n\n".join(
         _step_as_text(number, step, show) for number, step in enumerate(steps, first)
@@ -100,8 +180,8 @@ def _step_as_text(number: int, step: TracedStep, show: Shown) -> str:
     return "\n".join([title, *lines, last])
 
 
-def as_dict(steps: Sequence[TracedStep]) -> list[dict[str, Any]]:
-    """Return the trace as JSON holds it; a register is a list of columns."""
+def as_records(steps: Sequence[TracedStep]) -> list[dict[str, Any]]:
+    """Return the trace as JSON stores it; a register is a list of columns."""
     return [
         {
             "label": step.label,
@@ -119,81 +199,4 @@ def as_dict(steps: Sequence[TracedStep]) -> list[dict[str, Any]]:
             },
         }
         for step in steps
-    ]
-
-
-def trace_program(
-    arrangement: Arrangement, transformer: Transformer, tokens: Tokens
-) -> list[TracedStep]:
-    """Return the registers of one dataset before the first layer and after every one.
-
-    A register is shown from the layer that writes it to the last that reads it.
-    """
-    tokens = tokens.astype(arrangement.numerics.dtype)
-    state = interpret(arrangement.program, tokens.astype(np.float64))
-    run = run_compiled(transformer, jnp.asarray(tokens))
-    hidden = np.asarray(run.hidden, np.float64)[0]
-    lines = listing(arrangement)
-    steps = []
-    for layer in range(-1, arrangement.num_layers):
-        written = [event.out for event in arrangement.schedule.events(layer)]
-        held = arrangement.allocation.live(layer)
-        shown = {*held, *written} if layer + 1 < arrangement.num_layers else written
-        ordered = [
-            register for register in arrangement.allocation.rows if register in shown
-        ]
-        steps.append(
-            TracedStep(
-                label=f"layer {layer + 1}" if layer >= 0 else "input",
-                operation="; ".join(
-                    f"{line.register} = {line.operation}"
-                    for line in lines
-                    if line.layer == layer + 1
-                ),
-                writes=tuple(register.name for register in written),
-                registers={
-                    register.name: TracedRegister(
-                        state[register][0],
-                        hidden[layer + 1][:, arrangement.allocation.rows[register]],
-                        np.ones(tokens.shape[1], bool),
-                    )
-                    for register in ordered
-                },
-            )
-        )
-    return steps
-
-
-def trace(
-    chain: Chain,
-    numerics: Numerics,
-    x: Float[np.ndarray, "longer dim"],
-    y: Float[np.ndarray, " examples"],
-) -> list[TracedStep]:
-    """Return the registers before the first step and after every one."""
-    tokens = context_tokens(x, y).astype(numerics.dtype)
-    states = chain.exact(tokens.astype(np.float64))
-    transformer = chain.compile(numerics)
-    run = run_compiled(transformer, jnp.asarray(tokens))
-    hidden = np.asarray(run.hidden, np.float64)
-    layout = Layout(chain.registers)
-    labels = ("input", *chain.labels)
-    operations = ("", *map(str, chain.steps))
-    writes = (("y", "x"), *(step.writes for step in chain.steps))
-
-    def register(name: str, depth: int) -> TracedRegister:
-        rows = layout.rows(name)
-        counts = [(name, i) in chain.live[depth] for i in range(chain.time)]
-        return TracedRegister(
-            states[depth][:, rows], hidden[depth][:, rows], np.array(counts)
-        )
-
-    return [
-        TracedStep(
-            labels[depth],
-            operations[depth],
-            writes[depth],
-            {name: register(name, depth) for name in chain.registers},
-        )
-        for depth in range(len(states))
     ]

@@ -1,9 +1,16 @@
-"""The paper's figures as experiments that anyone can rerun (paper §4, §5, app. C–F)."""
+"""The paper's figures as experiments that anyone can rerun (paper §4, §5, app. C–F).
+
+This is the catalog: an experiment is a file that defines `EXPERIMENT`, and one line in
+`MODULES`.
+"""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from algoscope.foundation.validation import require_choice
+
+if TYPE_CHECKING:
+    from algoscope.experiments.experiment import Experiment
 
 MODULES = {
     "fig1": "figure_1",
@@ -19,11 +26,11 @@ MODULES = {
 BUDGETS = ("smoke", "cpu", "paper")
 
 
-def experiment(name: str) -> Any:
-    """Return the `Experiment` of this name.
+def find_experiment(name: str) -> "Experiment[Any]":
+    """Return the experiment of this name.
 
     Example:
-        >>> experiment("fig7").title
+        >>> find_experiment("fig7").title
         'Can other non-linearities multiply?'
     """
     require_choice("figure", name, MODULES)

@@ -1,89 +1,50 @@
-"""What experiments take, said before they are started."""
+"""An experiment: one figure of the paper that anyone can rerun, and what it costs.
+
+An experiment trains its runs, measures them, judges the paper's claims by the saved
+measurements, and draws its figures from them. Judging and drawing never need a model,
+so both can be repeated at any time (`Experiment.redraw`).
+"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from algoscope.experiments import experiment
-from algoscope.experiments.models import keep_models
+from algoscope.experiments import find_experiment
+from algoscope.experiments.learners import Place, Spent, keep_models
 from algoscope.experiments.record import Claim, Record, Table
-from algoscope.foundation.cache import Cache
 from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.machine import provenance
-from algoscope.foundation.progress import Progress, shown, silent
+from algoscope.foundation.progress import Progress, shown
 from algoscope.foundation.validation import InvalidValueError, require_choice
 from algoscope.training.config import TrainingConfig
 from algoscope.training.cost import core_seconds
 
 CORES = 2
+SMOKE = "The smoke budget only checks that everything runs."
+
+Config = TypeVar("Config")
 
 
 @dataclass(frozen=True)
 class ExperimentCost:
     """The most that an experiment takes."""
 
-    trainings: tuple[TrainingConfig, ...]
-    measuring: dict[str, float]  # what: seconds on two cores
+    trainings: tuple[TrainingConfig, ...]  # distinct
+    measuring: dict[str, float]  # experiment: seconds on two cores
 
     @property
     def seconds(self) -> float:
-        """On two cores, if no run is in the store yet."""
+        """The time on two cores if nothing is trained or measured yet."""
         training = sum(map(core_seconds, self.trainings)) / CORES
         return training + sum(self.measuring.values())
-
-
-def cost_of(
-    trainings: Sequence[TrainingConfig], measuring: dict[str, float]
-) -> ExperimentCost:
-    """Return the cost of distinct runs and of measuring."""
-    return ExperimentCost(tuple(dict.fromkeys(trainings)), measuring)
 
 
 def total(costs: Sequence[ExperimentCost]) -> ExperimentCost:
     """Return the cost of several experiments, which may share runs and measurements."""
     runs = [config for cost in costs for config in cost.trainings]
-    return cost_of(runs, {k: v for cost in costs for k, v in cost.measuring.items()})
-
-
-Config = TypeVar("Config")
-
-SMOKE = "The smoke budget only checks that everything runs."
-
-
-@dataclass(frozen=True)
-class Spent:
-    """What measuring took, over all sittings, and the runs that it used."""
-
-    seconds: float = 0.0
-    runs: dict[str, str] = field(default_factory=dict)  # id: status
-
-    def __add__(self, other: "Spent") -> "Spent":
-        return Spent(self.seconds + other.seconds, self.runs | other.runs)
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where results go and runs are, how to train, and who is told the progress."""
-
-    directory: Path  # of this experiment
-    store: Path
-    engine: str = "processes"
-    workers: int | None = None
-    progress: Progress = silent
-
-    def note(self, text: str) -> None:
-        """Report a stage that has no steps to count."""
-        self.progress(text, 0, None)
-
-    def measure_once(
-        self, name: str, identity: dict[str, Any], measure: Callable[[], None]
-    ) -> Spent:
-        """Write the one file that an experiment measures, unless it is cached."""
-        cache = Cache(self.directory)
-        seconds = cache.file(name, identity | {"versions": provenance()}, measure)
-        cache.keep_only([name])
-        return Spent(seconds)
+    measuring = {k: v for cost in costs for k, v in cost.measuring.items()}
+    return ExperimentCost(tuple(dict.fromkeys(runs)), measuring)
 
 
 @dataclass(frozen=True)
@@ -97,7 +58,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Experiment(Generic[Config]):
-    """One figure of the paper."""
+    """One figure of the paper: its sizes, and how it is measured, judged and drawn."""
 
     name: str
     title: str
@@ -107,7 +68,7 @@ class Experiment(Generic[Config]):
     measure: Callable[[Config, Place], Spent]
     judge: Callable[[Config, Path], Judgment]
     draw: Callable[[Path], tuple[str, ...]]  # the names of the figures
-    shared: str = ""  # the experiment whose measurements these are, if another's
+    shared: str = ""  # the experiment whose measurements this one reads, if another's
 
     def config(self, budget: str) -> Config:
         """Return the configuration of a budget."""
@@ -117,11 +78,11 @@ class Experiment(Generic[Config]):
     def estimate(self, budget: str) -> ExperimentCost:
         """Return the most that it will take."""
         config = self.config(budget)
-        seconds = {self.shared or self.name: self.measuring(config)}
-        return cost_of(self.trainings(config), seconds)
+        measuring = {self.shared or self.name: self.measuring(config)}
+        return total([ExperimentCost(tuple(self.trainings(config)), measuring)])
 
-    def refuse_other_budgets(self, budget: str, directory: Path) -> None:
-        """Refuse to replace the results of another budget."""
+    def reject_other_budgets(self, budget: str, directory: Path) -> None:
+        """Raise an error if `directory` holds results of another budget."""
         for name in {self.name, self.shared or self.name}:
             place = directory.parent / name
             try:
@@ -135,8 +96,8 @@ class Experiment(Generic[Config]):
                 )
 
     def reproduce(self, budget: str, place: Place) -> Record:
-        """Measure what is not measured yet, judge, draw, and write the record."""
-        self.refuse_other_budgets(budget, place.directory)
+        """Measure what is not measured yet, judge, draw, and save the record."""
+        self.reject_other_budgets(budget, place.directory)
         config = self.config(budget)
         spent = self.measure(config, place)
         judgment = self.judge(config, place.directory)
@@ -145,7 +106,7 @@ class Experiment(Generic[Config]):
             title=self.title,
             budget=budget,
             command=f"algoscope reproduce {self.name} --budget {budget}",
-            config=_plain(asdict(config)),  # pyright: ignore[reportArgumentType]
+            config=_as_json(config),
             versions=provenance(),
             seconds=round(spent.seconds, 1),
             findings=judgment.findings,
@@ -159,20 +120,25 @@ class Experiment(Generic[Config]):
         record.save(place.directory)
         return record
 
+    def redraw(self, directory: Path) -> Record:
+        """Judge and draw the saved measurements again, without measuring anything.
 
-def _at_budget(claims: tuple[Claim, ...], budget: str) -> tuple[Claim, ...]:
-    if budget != "smoke":
-        return claims
-    return tuple(replace(c, verdict="not testable", reason=SMOKE) for c in claims)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it."""
-    if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return value
+        Findings, tables and claims stay as they are if they were made with other
+        settings than the budget has now.
+        """
+        record = Record.load(directory)
+        config = self.config(record.budget)
+        if _as_json(config) == record.config:
+            judgment = self.judge(config, directory)
+            record = replace(
+                record,
+                findings=judgment.findings,
+                tables=judgment.tables,
+                claims=_at_budget(judgment.claims, record.budget),
+            )
+        record = replace(record, figures=self.draw(directory))
+        record.save(directory)
+        return record
 
 
 def reproduce(
@@ -190,7 +156,7 @@ def reproduce(
     `figure` is fig1, …, fig8 or theorems. The budget is `smoke` (minutes, a check that
     everything runs), `cpu` (hours on two cores) or `paper`. Results go to `out/FIGURE`,
     by default below `results` for `cpu` and `results-BUDGET` for the others; runs go to
-    `store`. Measurements and runs that are there already are reused.
+    `store`. Existing measurements and runs are reused.
 
     Example:
         >>> import tempfile
@@ -199,9 +165,29 @@ def reproduce(
         >>> record.figures
         ('figure_7',)
     """
-    chosen = experiment(figure)
+    chosen = find_experiment(figure)
     default = "results" if budget == "cpu" else f"results-{budget}"
     directory = Path(out or default) / figure
     with shown(progress) as report:
         place = Place(directory, Path(store), engine, workers, report)
         return chosen.reproduce(budget, place)
+
+
+def _at_budget(claims: tuple[Claim, ...], budget: str) -> tuple[Claim, ...]:
+    """Return the claims; the smoke budget is too small to test any."""
+    if budget != "smoke":
+        return claims
+    return tuple(replace(c, verdict="not testable", reason=SMOKE) for c in claims)
+
+
+def _as_json(config: Any) -> dict[str, Any]:
+    """Return the fields of a configuration as JSON has them."""
+    return _plain(asdict(config))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return value

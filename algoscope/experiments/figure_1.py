@@ -1,7 +1,8 @@
 """Figure 1: SPD and ILWD per number of examples, d = 8, no noise (paper §4.3).
 
-Measured for all n that the model has room for, and drawn over the paper's windows:
-SPD/d for n = 1 to 14, ILWD/d for n = 3 to 13. A second drawing has the wider panel.
+Measured for all n up to the model's context length, and drawn over the paper's ranges:
+SPD/d for n = 1 to 14, ILWD/d for n = 3 to 13. A second drawing shows the wider
+reference set.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -10,14 +11,14 @@ from pathlib import Path
 from algoscope.comparison.compare import compare
 from algoscope.comparison.figures import comparison_figure
 from algoscope.comparison.result import LABELS, Comparison
-from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
-from algoscope.experiments.learners import model_or_run
+from algoscope.experiments.experiment import Experiment, Judgment
+from algoscope.experiments.learners import Place, Spent, model_or_run
 from algoscope.experiments.record import Claim, Table, Verdict
 from algoscope.experiments.references import (
-    Wider,
+    WiderReferences,
     family,
-    later_references,
     paper_names,
+    shown,
 )
 from algoscope.foundation.plotting import save_picture
 from algoscope.foundation.text import listed, number, with_interval
@@ -27,8 +28,8 @@ from algoscope.training.config import TrainingConfig, preset
 
 FILE = "comparison.json"
 LAST = 14  # the last n of the paper's axis
-CLOSE = 0.01
-LABELED = ("OLS", "Ridge(0.1)")  # compared with the labels, beside the learner
+CLOSE = 0.01  # SPD/d that the paper calls a match
+LABELED = ("OLS", "Ridge(0.1)")  # whose risk is drawn beside the learner's
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,11 @@ class Figure1:
     """The sizes of figure 1."""
 
     model: str = "linear-d8"
-    training: TrainingConfig | None = None  # to train, in place of the model
+    training: TrainingConfig | None = None  # to train instead of taking the model
     num_datasets: int = 10_000
     num_costly_datasets: int = 500  # for ILWD
-    num_queries: int = 32  # 4d, to fit the weights on
-    wider: Wider = Wider()
+    num_queries: int = 32  # 4d, to fit the implied weights on
+    wider: WiderReferences = WiderReferences()
     seed: int = 0
 
 
@@ -50,11 +51,9 @@ def measure(config: Figure1, place: Place) -> Spent:
     task, most = LinearRegression(learner.dim), learner.max_examples
 
     def save() -> None:
-        place.note(f"comparing {learner.name} with both panels")
-        later = later_references(task, most, config.wider)
         found = compare(
             learner,
-            figure_1_references() + later,
+            figure_1_references() + config.wider.predictors(task, most),
             task,
             num_examples=most,
             num_datasets=config.num_datasets,
@@ -62,9 +61,10 @@ def measure(config: Figure1, place: Place) -> Spent:
             metrics=("mspd", "ilwd"),
             num_costly_datasets=config.num_costly_datasets,
             num_queries=config.num_queries,
+            progress=place.progress,
         )
-        shown = (learner.name, *LABELED)  # whose risks the figure shows
-        curves = [c for c in found.curves if c.second != LABELS or c.first in shown]
+        drawn = (learner.name, *LABELED)
+        curves = [c for c in found.curves if c.second != LABELS or c.first in drawn]
         replace(found, curves=curves).save(place.directory / FILE)
 
     identity = {"config": asdict(config), "learner": learner.digest}
@@ -83,7 +83,7 @@ def _only(found: Comparison, names: tuple[str, ...]) -> Comparison:
 
 
 def judge(config: Figure1, directory: Path) -> Judgment:
-    """Say which reference fits, and what holds of the paper's three claims."""
+    """Say which reference is nearest, and judge the paper's three claims."""
     wider = Comparison.load(directory / FILE)
     found = _only(wider, paper_names())
     last = min(LAST, found.num_examples)
@@ -100,13 +100,13 @@ def judge(config: Figure1, directory: Path) -> Judgment:
     fits = (
         f"OLS is the nearest of {len(found.nearest(1, last))} references at "
         f"{len(by_ols)} of {last} n; SPD(OLS, {found.learner})/d is "
-        f"{number(own.average(1, last))} on average over n = 1–{last} and surely below "
-        f"{CLOSE} at {len(close)} of {last} n{but}; its "
-        f"largest is {at_worst} at n = {worst} ({size})."
+        f"{number(own.average(1, last))} on average over n = 1–{last} and "
+        f"significantly below {CLOSE} at {len(close)} of {last} n{but}; its largest "
+        f"value is {at_worst} at n = {worst} ({size})."
     )
     later = wider.nearest(1, last)[:3]
     sharper = (
-        "In the wider panel the nearest over the same n are "
+        "The nearest of the wider reference set over the same n are "
         + listed([f"{name} ({number(value)})" for name, value in later])
         + f" ({size})."
     )
@@ -126,7 +126,7 @@ def judge(config: Figure1, directory: Path) -> Judgment:
         findings=(fits, sharper),
         tables=(
             _table(found, "SPD/d to the paper's references"),
-            _table(wider, "SPD/d to the wider panel"),
+            _table(wider, "SPD/d to the wider reference set"),
         ),
         claims=(best, _minimum_norm(found), _ordering(found, last)),
     )
@@ -158,21 +158,24 @@ def _minimum_norm(found: Comparison) -> Claim:
     first, second = sorted(means, key=lambda estimate: estimate.mean)[:2]
     apart = first.second == "OLS" and first.high < second.low
     measured = (
-        f"Over n = 1–{found.dim - 1}, SPD/d is {_estimated(first)} to {first.second} "
-        f"and {_estimated(second)} to {second.second}, the next ({first.count:,} "
-        f"datasets). OLS is nearest by SPD at {len(at_all)} and by ILWD at "
-        f"{len(by_weights)} of {len(inside)} n; another reference is surely nearer at "
-        + (f"n = {listed(beaten)}." if beaten else "no n.")
+        f"Over n = 1–{found.dim - 1}, SPD/d is {shown(first)} to {first.second} and "
+        f"{shown(second)} to {second.second}, the next ({first.count:,} datasets). OLS "
+        f"is nearest by SPD at {len(at_all)} and by ILWD at {len(by_weights)} of "
+        f"{len(inside)} n; "
+        + (
+            f"another reference is significantly nearer at n = {listed(beaten)}."
+            if beaten
+            else "no other reference is significantly nearer at any n."
+        )
     )
     if apart and not beaten:
         return Claim(name, paper, measured, "reproduced")
     verdict: Verdict = "partly" if first.second == "OLS" else "not reproduced"
-    reason = "OLS is nearest on average, but not surely, or another is at some n."
+    reason = (
+        "OLS is nearest on average, but not significantly, or another reference is "
+        "significantly nearer at some n."
+    )
     return Claim(name, paper, measured, verdict, reason if verdict == "partly" else "")
-
-
-def _estimated(estimate) -> str:
-    return with_interval(estimate.mean, estimate.low, estimate.high)
 
 
 def _ordering(found: Comparison, last: int) -> Claim:
@@ -182,12 +185,12 @@ def _ordering(found: Comparison, last: int) -> Claim:
     solvers = ["OLS", "Ridge(0.1)", "Ridge(0.5)"]
     first = ranked[:3] == solvers
     far = families[-1] == "nearest neighbors"
-    shown = [f"{name} ({number(value)})" for name, value in found.nearest(1, last)]
+    distances = [f"{name} ({number(value)})" for name, value in found.nearest(1, last)]
     return Claim(
         "the order of the references",
         "OLS agrees best, then ridge regression with a small and a larger penalty; "
         "nearest neighbors agree least (§4.3, figure 1).",
-        f"By SPD/d over n = 1–{last}: {', '.join(shown)} ({found.num_datasets:,} "
+        f"By SPD/d over n = 1–{last}: {', '.join(distances)} ({found.num_datasets:,} "
         "datasets).",
         "reproduced" if first and far else "partly" if first else "not reproduced",
         "" if first and far else f"The farthest is {ranked[-1]}." if first else "",
@@ -195,11 +198,11 @@ def _ordering(found: Comparison, last: int) -> Claim:
 
 
 def draw(directory: Path) -> tuple[str, ...]:
-    """Draw the paper's panel, and the later references beside OLS and Ridge(0.1)."""
+    """Draw the paper's references, and the added ones beside OLS and Ridge(0.1)."""
     found = Comparison.load(directory / FILE)
     names = [c.second for c in found.curves if c.first == found.learner]
     later = tuple(n for n in names if n not in paper_names() or n in LABELED)
-    panels = {"figure_1": paper_names(), "figure_1_wider": later}
+    drawings = {"figure_1": paper_names(), "figure_1_wider": later}
     spans = {"spd": (1, LAST), "ilwd": (3, LAST - 1)}
     return tuple(
         save_picture(
@@ -207,7 +210,7 @@ def draw(directory: Path) -> tuple[str, ...]:
             directory,
             name,
         )
-        for name, names in panels.items()
+        for name, names in drawings.items()
     )
 
 
@@ -226,7 +229,7 @@ EXPERIMENT = Experiment(
             num_datasets=100,
             num_costly_datasets=20,
             num_queries=8,
-            wider=Wider((2,), (2,), (), 50),
+            wider=WiderReferences((2,), (2,), (), 50),
         ),
         "cpu": Figure1(),
         "paper": Figure1(training=preset("paper")),

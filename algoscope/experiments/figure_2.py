@@ -4,7 +4,7 @@ Each column is a learner, trained and measured on its own σ² and τ²; each ro
 reference. The claim is the diagonal: the learner is nearest to the ridge regression
 whose penalty is its σ²/τ², the Bayes predictor.
 
-The caption averages over the under-determined n; the published numbers fit the
+The paper's caption averages over the under-determined n, but its numbers fit the
 over-determined tail. Both regions are measured here: n < d, and n ≥ 2d.
 """
 
@@ -17,13 +17,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
-from algoscope.experiments.learners import NoLearnerError, train
+from algoscope.experiments.experiment import Experiment, Judgment
+from algoscope.experiments.learners import NoLearnerError, Place, Spent, train
 from algoscope.experiments.record import Claim, Table, Verdict
-from algoscope.experiments.references import Distances, Yardstick
+from algoscope.experiments.references import Distances, ReferenceSet, shown
 from algoscope.foundation.cache import Cache
 from algoscope.foundation.plotting import save_picture
-from algoscope.foundation.text import listed, with_interval
+from algoscope.foundation.text import listed
 from algoscope.model.learner import InContextLearner
 from algoscope.predictors import Predictor, ols, ridge
 from algoscope.tasks.linear import LinearRegression
@@ -37,8 +37,8 @@ class Figure2:
     """The sizes of figure 2."""
 
     base: TrainingConfig
-    noiseless: str | None  # a model to take for the first column, in place of a run
-    deviations: tuple[tuple[float, float], ...] = (  # σ and τ, as the paper prints them
+    noiseless: str | None  # a model for the first column, instead of a run
+    deviations: tuple[tuple[float, float], ...] = (  # σ and τ, as the paper gives them
         (0.0, 1.0),
         (0.25, 1.0),
         (0.5, 1.5),
@@ -64,11 +64,11 @@ def reference(penalty: Fraction) -> Predictor:
     return ridge(float(penalty)) if penalty else ols
 
 
-def printed(name: str) -> str:
-    """Return a name with its penalty as the paper prints it.
+def with_fraction(name: str) -> str:
+    """Return a name with its penalty as a fraction, as in the paper.
 
     Example:
-        >>> printed("Ridge(0.111111)"), printed("OLS")
+        >>> with_fraction("Ridge(0.111111)"), with_fraction("OLS")
         ('Ridge(1/9)', 'OLS')
     """
     head, _, penalty = name.rstrip(")").partition("(")
@@ -83,7 +83,7 @@ def column(config: Figure2, sigma: float, tau: float) -> TrainingConfig:
 
 
 def trainings(config: Figure2) -> list[TrainingConfig]:
-    """Return the runs, without the column that a model stands for."""
+    """Return the runs, without the column whose learner is a model."""
     return [
         column(config, *each)
         for each in config.deviations
@@ -104,7 +104,7 @@ def measure(config: Figure2, place: Place) -> Spent:
             learner = InContextLearner.from_pretrained(config.noiseless)
         if learner is None:  # its run diverged
             continue
-        yardstick = Yardstick(
+        reference_set = ReferenceSet(
             LinearRegression(dim, tau**2, sigma**2),
             references,
             last,
@@ -121,10 +121,7 @@ def measure(config: Figure2, place: Place) -> Spent:
             "dim": dim,
         }
         kept.append(f"ratio-{about['ratio'].replace('/', '-')}.json")
-        place.note(f"measuring the learner for σ²/τ² = {about['ratio']}")
-        spent += Spent(
-            yardstick.measure_once(place.directory, kept[-1], learner, about)
-        )
+        spent += reference_set.measure_once(place, kept[-1], learner, about)
     if not kept:
         raise NoLearnerError(spent.runs)
     Cache(place.directory).keep_only(kept)
@@ -132,7 +129,7 @@ def measure(config: Figure2, place: Place) -> Spent:
 
 
 def _load(directory: Path) -> list[Distances]:
-    found = [Distances.load(directory / name) for name in Cache(directory).names]
+    found = Distances.load_all(directory)
     return sorted(found, key=lambda each: Fraction(each.about["ratio"]))
 
 
@@ -141,29 +138,14 @@ def judge(config: Figure2, directory: Path) -> Judgment:
     columns = _load(directory)
     asked = {str(ratio(*each)) for each in config.deviations}
     missing = sorted(asked - {each.about["ratio"] for each in columns}, key=Fraction)
-    hits = [
-        [
-            region
-            for region in REGIONS
-            if each.nearest(region).second == each.about["bayes"]
-        ]
-        for each in columns
-    ]
-    sure = [
-        [region for region in regions if each.stands_out(region)]
-        for each, regions in zip(columns, hits, strict=True)
-    ]
-    paired = [
-        [region for region in regions if each.is_surely_nearest(region)]
-        for each, regions in zip(columns, hits, strict=True)
-    ]
-    findings = tuple(map(_sentence, columns, hits, sure, paired))
+    findings = tuple(map(_sentence, columns))
     if missing:
         findings += (f"No learner was trained for σ²/τ² = {listed(missing)}.",)
-    seen = sum(len(regions) == len(REGIONS) for regions in hits)
-    good = sum(map(bool, sure))
+    hits = [_hits(each) for each in columns]
+    in_both = sum(len(regions) == len(REGIONS) for regions in hits)
+    separate = sum(bool(_separate(each)) for each in columns)
     verdict: Verdict = "not reproduced"
-    if good == seen == len(asked):
+    if separate == in_both == len(asked):
         verdict = "reproduced"
     elif sum(map(bool, hits)) > len(asked) / 2:
         verdict = "partly"
@@ -171,33 +153,45 @@ def judge(config: Figure2, directory: Path) -> Judgment:
         "the diagonal of figure 2",
         "For all σ² and τ² the ridge parameter that gives the best fit is the one that "
         "minimizes Bayes risk (§4.3, figure 2).",
-        f"The Bayes predictor is nearest in both regions in {seen} of {len(asked)} "
-        f"columns; its interval lies below all others in one region or more in {good} "
-        f"({config.num_datasets:,} datasets per column).",
+        f"The Bayes predictor is nearest in both regions of n in {in_both} of "
+        f"{len(asked)} columns; in {separate} columns its interval lies below all "
+        f"others in at least one region ({config.num_datasets:,} datasets per column).",
         verdict,
         "" if verdict == "reproduced" else "The findings list each column.",
     )
     return Judgment(findings, tuple(_table(columns, r) for r in REGIONS), (claim,))
 
 
-def _sentence(
-    found: Distances, hits: list[str], sure: list[str], paired: list[str]
-) -> str:
+def _hits(found: Distances) -> list[str]:
+    """Return the regions where the learner's Bayes predictor is nearest."""
+    bayes = found.about["bayes"]
+    return [r for r in REGIONS if found.nearest(r).second == bayes]
+
+
+def _separate(found: Distances) -> list[str]:
+    """Return those of them where its interval lies below all others."""
+    return [region for region in _hits(found) if found.stands_out(region)]
+
+
+def _sentence(found: Distances) -> str:
+    hits = _hits(found)
+    paired = [region for region in hits if found.is_significantly_nearest(region)]
     first = found.nearest(REGIONS[0])
-    place = with_interval(first.mean, first.low, first.high)
     return (
-        f"σ²/τ² = {found.about['ratio']} ({found.about['learner']}): nearest to its "
-        f"Bayes predictor {printed(found.about['bayes'])} in the regions: "
-        f"{listed(hits)}, by separate intervals in: {listed(sure)}, by differences on "
-        f"the same datasets in: {listed(paired)}; under-determined, the nearest is "
-        f"{printed(first.second)} at MSPD = {place} ({found.num_datasets:,} datasets)."
+        f"σ²/τ² = {found.about['ratio']} ({found.about['learner']}): the Bayes "
+        f"predictor {with_fraction(found.about['bayes'])} is nearest in these regions: "
+        f"{listed(hits)}; its interval lies below all others in: "
+        f"{listed(_separate(found))}; differences on the same datasets are significant "
+        f"in: {listed(paired)}. Under-determined, the nearest is "
+        f"{with_fraction(first.second)} at MSPD/d = {shown(first)} "
+        f"({found.num_datasets:,} datasets)."
     )
 
 
 def _table(columns: list[Distances], region: str) -> Table:
     span = "–".join(map(str, columns[0].spans[region]))
     rows = [
-        (printed(name), *(_cell(each, name, region) for each in columns))
+        (with_fraction(name), *(_cell(each, name, region) for each in columns))
         for name in _references(columns)
     ]
     header = ("reference", *(f"σ²/τ² = {each.about['ratio']}" for each in columns))
@@ -214,7 +208,7 @@ def _references(columns: list[Distances]) -> list[str]:
 
 
 def draw(directory: Path) -> tuple[str, ...]:
-    """Draw a heat map for each region; brightness grows with 1/MSPD."""
+    """Draw a heat map for each region; the brightness is proportional to 1/MSPD."""
     columns = _load(directory)
     figure = Figure(figsize=(2.6 + 2.2 * len(columns), 4.4))
     panels = figure.subplots(1, len(REGIONS), squeeze=False)[0]
@@ -251,7 +245,7 @@ def _heat_map(axes: Axes, columns: list[Distances], region: str) -> None:
                 )
     shown = [f"{e.about['sigma']:g}/{e.about['tau']:g}" for e in columns]
     axes.set_xticks(range(len(columns)), shown, fontsize=8)
-    axes.set_yticks(range(len(names)), list(map(printed, names)), fontsize=8)
+    axes.set_yticks(range(len(names)), list(map(with_fraction, names)), fontsize=8)
     axes.set_xlabel("σ/τ of the training data")
     span = "–".join(map(str, columns[0].spans[region]))
     axes.set_title(f"{region}, n = {span}", fontsize=9)

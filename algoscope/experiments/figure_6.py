@@ -11,8 +11,8 @@ from algoscope.comparison.compare import compare
 from algoscope.comparison.figures import linearity_figure
 from algoscope.comparison.intervals import Curve
 from algoscope.comparison.result import Comparison
-from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
-from algoscope.experiments.learners import model_or_run
+from algoscope.experiments.experiment import Experiment, Judgment
+from algoscope.experiments.learners import Place, Spent, model_or_run
 from algoscope.experiments.record import Claim, Table, Verdict
 from algoscope.foundation.plotting import FORMATS, save_figure
 from algoscope.foundation.text import listed, number, with_interval
@@ -21,7 +21,7 @@ from algoscope.tasks.linear import LinearRegression
 from algoscope.training.config import TrainingConfig, preset
 
 FILE = "linearity.json"
-LINEAR = 0.99  # from here on, a learner counts as linear
+LINEAR = 0.99  # above this R², a learner counts as linear
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Figure6:
     """The sizes of figure 6."""
 
     model: str = "linear-d8"
-    training: TrainingConfig | None = None  # to train, in place of the model
+    training: TrainingConfig | None = None  # to train instead of taking the model
     num_datasets: int = 300
     num_queries: int = 64  # as in the authors' code
     seed: int = 0
@@ -40,7 +40,6 @@ def measure(config: Figure6, place: Place) -> Spent:
     learner, spent = model_or_run(place, config.model, config.training)
 
     def save() -> None:
-        place.note(f"measuring how linear {learner.name} is")
         compare(
             learner,
             [ols, ridge(0.1)],
@@ -51,6 +50,7 @@ def measure(config: Figure6, place: Place) -> Spent:
             metrics=("r2",),
             num_costly_datasets=config.num_datasets,
             num_queries=config.num_queries,
+            progress=place.progress,
         ).save(place.directory / FILE)
 
     identity = {"config": asdict(config), "learner": learner.digest}
@@ -69,8 +69,8 @@ def judge(config: Figure6, directory: Path) -> Judgment:
     last = min(dim, found.num_examples)
     linear = [n for n in range(1, found.num_examples + 1) if curve.low[n] > LINEAR]
     falls = [n for n in under[1:] if curve.high[n] < curve.low[n - 1]]
-    bent = [n for n in under if curve.high[n] < LINEAR]
-    grows = curve.high[1] < curve.low[last] and bool(bent)
+    curved = [n for n in under if curve.high[n] < LINEAR]
+    grows = curve.high[1] < curve.low[last] and bool(curved)
 
     def at(n: int) -> str:
         return with_interval(curve.mean[n], curve.low[n], curve.high[n])
@@ -79,17 +79,20 @@ def judge(config: Figure6, directory: Path) -> Judgment:
         f"R² of the linear fit to {found.learner} is {at(1)} after one example, "
         f"{at(last)} after {last} and {at(found.num_examples)} after "
         f"{found.num_examples} ({found.settings['num_costly_datasets']:,} datasets of "
-        f"{found.settings['num_queries']} queries); it is surely above {LINEAR} at "
-        f"{len(linear)} of {found.num_examples} n."
+        f"{found.settings['num_queries']} queries); it is significantly above {LINEAR} "
+        f"at {len(linear)} of {found.num_examples} n."
     )
     verdict: Verdict = "not reproduced"
-    reason = f"R² at n = 1 is not surely below R² at n = d and below {LINEAR}."
+    reason = (
+        "R² at n = 1 is not significantly below R² at n = d, or R² is significantly "
+        f"below {LINEAR} at no n < d."
+    )
     if grows:
-        gradual = 2 * len(bent) >= len(under)
+        gradual = 2 * len(curved) >= len(under)
         verdict = "reproduced" if gradual and not falls else "partly"
         reason = ""
         if verdict == "partly":
-            reason = f"R² is surely below {LINEAR} at n = {listed(bent)} only"
+            reason = f"R² is significantly below {LINEAR} only at n = {listed(curved)}"
             reason += f", and falls at n = {listed(falls)}." if falls else "."
     claim = Claim(
         "gradual linearity",

@@ -1,7 +1,7 @@
-"""Squares through GeLU, tanh and ReLU: the paper's figure 7, and what is better.
+"""Figure 7: squares through GeLU, tanh and ReLU, and better formulas (paper app. G).
 
-`approximate_squares` computes, `SquareApproximations` is saved and loaded as JSON, and
-`draw_squares` draws it without computing anything again.
+The paper's formulas for x² and those of the compiler are computed at points of
+[−0.1, 0.1]; the judgment is by the largest error over the largest square.
 """
 
 from dataclasses import asdict, dataclass
@@ -26,26 +26,36 @@ from algoscope.construction.compiler.products import (
     shifted,
     uniform_square,
 )
-from algoscope.experiments.experiment import Experiment, Judgment, Place, Spent
+from algoscope.experiments.experiment import Experiment, Judgment
+from algoscope.experiments.learners import Place, Spent
 from algoscope.experiments.record import Claim, Table, Verdict
 from algoscope.foundation.files import read_saved, write_saved
-from algoscope.foundation.plotting import FORMATS, require_ending, save_figure
+from algoscope.foundation.plotting import FORMATS, save_figure
 from algoscope.foundation.text import number
 from algoscope.foundation.validation import require_at_least
 
-SAVED = "squares"
+FILE = "squares.json"
+KIND = "squares"  # of the saved file
+GOOD, FAIR = 0.05, 0.25  # largest error over largest square
 
-# The paper's first. Okabe and Ito's palette, from vermilion.
+# Okabe and Ito's palette from vermilion on: the paper's curves come first.
 COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7")
 STYLES: Any = ("-", "--", (0, (4, 1.5, 1, 1.5)), (0, (1, 1.2)))
-ERRORS = (1e-13, 1e-2)  # shown
+ERRORS = (1e-13, 1e-2)  # the range of the lower axes
+
+
+@dataclass(frozen=True)
+class Figure7:
+    """The size of figure 7."""
+
+    num_points: int = 401
 
 
 @dataclass(frozen=True)
 class SquareCurve:
-    """One approximation of x²: in which panel, under which name, at what cost."""
+    """One approximation of x², with its values and its number of hidden units."""
 
-    panel: str
+    panel: str  # of the figure: GeLU, tanh or ReLU
     name: str
     num_units: int
     values: list[float]
@@ -53,14 +63,14 @@ class SquareCurve:
 
 @dataclass(frozen=True)
 class SquareApproximations:
-    """x, and for every approximation its values there."""
+    """The points x, and the value of every approximation there."""
 
     x: list[float]
     curves: list[SquareCurve]
 
     def save(self, path: Path) -> None:
         """Write the approximations as JSON."""
-        write_saved(path, SAVED, asdict(self))
+        write_saved(path, KIND, asdict(self))
 
     @classmethod
     def load(cls, path: Path) -> "SquareApproximations":
@@ -72,7 +82,7 @@ class SquareApproximations:
                 raise KeyError("values")
             return cls(curves=curves, **values)
 
-        return read_saved(path, SAVED, build)
+        return read_saved(path, KIND, build)
 
 
 def approximate_squares(num_points: int = 400) -> SquareApproximations:
@@ -118,58 +128,6 @@ def approximate_squares(num_points: int = 400) -> SquareApproximations:
     return SquareApproximations(x.tolist(), curves)
 
 
-def draw_squares(result: SquareApproximations, path: Path) -> None:
-    """Draw figure 7: above the squares, below their errors on a logarithmic scale.
-
-    The file's ending decides the format.
-    """
-    require_ending(path)
-    panels = list(dict.fromkeys(curve.panel for curve in result.curves))
-    figure = Figure(figsize=(3.7 * len(panels), 6.6), layout="constrained")
-    axes = figure.subplots(2, len(panels), sharex=True, sharey="row", squeeze=False)
-    for panel, above, below in zip(panels, *axes, strict=True):
-        curves = [curve for curve in result.curves if curve.panel == panel]
-        _draw_panel(result.x, curves, above, below)
-        above.set_title(panel)
-        below.set_xlabel("x")
-    axes[0, 0].set_ylabel("approximation of x²")
-    axes[1, 0].set_ylabel("|error|")
-    save_figure(figure, path)
-
-
-def _draw_panel(
-    x: list[float], curves: list[SquareCurve], above: Axes, below: Axes
-) -> None:
-    exact = np.square(x)
-    above.plot(x, exact, color="0.8", lw=5, label="x²", solid_capstyle="butt")
-    looks = zip(curves, cycle(COLORS), cycle(STYLES), strict=False)
-    for curve, color, style in looks:
-        label = f"{curve.name} ({curve.num_units} units)"
-        above.plot(x, curve.values, color=color, ls=style, lw=1.5, label=label)
-        error = np.abs(curve.values - exact)
-        error[error == 0] = np.nan  # has no logarithm
-        below.plot(x, error, color=color, ls=style, lw=1.3)
-    below.set_yscale("log")
-    below.set_ylim(*ERRORS)
-    for each in (above, below):
-        each.spines[["top", "right"]].set_visible(False)
-    below.grid(axis="y", color="0.9", lw=0.6)
-    place: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2)}
-    handles, labels = above.get_legend_handles_labels()
-    below.legend(handles, labels, fontsize=8, frameon=False, **place)
-
-
-FILE = "squares.json"
-GOOD, FAIR = 0.05, 0.25  # largest error over largest square
-
-
-@dataclass(frozen=True)
-class Figure7:
-    """The size of figure 7."""
-
-    num_points: int = 401
-
-
 def measure(config: Figure7, place: Place) -> Spent:
     """Compute the approximations."""
 
@@ -180,7 +138,7 @@ def measure(config: Figure7, place: Place) -> Spent:
 
 
 def _largest_error(found: SquareApproximations, curve: SquareCurve) -> float:
-    """Return max |error| over max x², which is 0.01."""
+    """Return max |error| / max x²; the latter is 0.01."""
     exact = np.square(found.x)
     return float(np.max(np.abs(np.asarray(curve.values) - exact)) / np.max(exact))
 
@@ -219,10 +177,10 @@ def _claim(found: SquareApproximations, curve: SquareCurve) -> Claim:
         f"products through {curve.panel}",
         f"The formula through {curve.panel} approximates x² on [−0.1, 0.1] (app. G, "
         "figure 7).",
-        f"The paper's formula through {curve.panel} ({curve.num_units} units) misses "
-        f"x² by at most {100 * error:.2g} % of 0.01, at {len(found.x)} points; the "
-        f"best here, {best.name} ({best.num_units} units), by "
-        f"{100 * _largest_error(found, best):.2g} %.",
+        f"The largest error of the paper's formula through {curve.panel} "
+        f"({curve.num_units} units) is {100 * error:.2g} % of the largest square, "
+        f"0.01, at {len(found.x)} points; that of the best formula here, {best.name} "
+        f"({best.num_units} units), is {100 * _largest_error(found, best):.2g} %.",
         verdict,
         "" if error < GOOD else f"The error exceeds {100 * GOOD:g} %.",
     )
@@ -232,8 +190,45 @@ def draw(directory: Path) -> tuple[str, ...]:
     """Draw the squares and their errors."""
     found = SquareApproximations.load(directory / FILE)
     for ending in FORMATS:
-        draw_squares(found, directory / f"figure_7{ending}")
+        save_figure(squares_figure(found), directory / f"figure_7{ending}")
     return ("figure_7",)
+
+
+def squares_figure(result: SquareApproximations) -> Figure:
+    """Return the squares above, and their errors on a logarithmic scale below."""
+    panels = list(dict.fromkeys(curve.panel for curve in result.curves))
+    figure = Figure(figsize=(3.7 * len(panels), 6.6), layout="constrained")
+    axes = figure.subplots(2, len(panels), sharex=True, sharey="row", squeeze=False)
+    for panel, above, below in zip(panels, *axes, strict=True):
+        curves = [curve for curve in result.curves if curve.panel == panel]
+        _draw_panel(result.x, curves, above, below)
+        above.set_title(panel)
+        below.set_xlabel("x")
+    axes[0, 0].set_ylabel("approximation of x²")
+    axes[1, 0].set_ylabel("|error|")
+    return figure
+
+
+def _draw_panel(
+    x: list[float], curves: list[SquareCurve], above: Axes, below: Axes
+) -> None:
+    exact = np.square(x)
+    above.plot(x, exact, color="0.8", lw=5, label="x²", solid_capstyle="butt")
+    looks = zip(curves, cycle(COLORS), cycle(STYLES), strict=False)
+    for curve, color, style in looks:
+        label = f"{curve.name} ({curve.num_units} units)"
+        above.plot(x, curve.values, color=color, ls=style, lw=1.5, label=label)
+        error = np.abs(curve.values - exact)
+        error[error == 0] = np.nan  # has no logarithm
+        below.plot(x, error, color=color, ls=style, lw=1.3)
+    below.set_yscale("log")
+    below.set_ylim(*ERRORS)
+    for each in (above, below):
+        each.spines[["top", "right"]].set_visible(False)
+    below.grid(axis="y", color="0.9", lw=0.6)
+    place: Any = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2)}
+    handles, labels = above.get_legend_handles_labels()
+    below.legend(handles, labels, fontsize=8, frameon=False, **place)
 
 
 EXPERIMENT = Experiment(

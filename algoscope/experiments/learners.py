@@ -1,20 +1,34 @@
-"""The learners of an experiment: models that come with algoscope, or runs of the store.
+"""The learners of an experiment: where they are trained, kept, and found again.
 
-Runs whose models are kept beside the results of this or another experiment are taken
-from there. A run whose model is nowhere, since it is large, is not trained again if all
-that is asked of it was measured before.
+A learner is a model that comes with algoscope, or a training run. Runs are trained in a
+store. Models that are small enough are also kept beside the results of an experiment:
 
-A run that diverged is no learner; it is told in the record and left out of figures.
+    results/FIGURE/models/RUN/   the files of the run, without its training state
+
+A run whose model is kept there, by this or another experiment, is not trained again:
+its files are copied into the store. A run whose model is too large to be kept is not
+trained again either if its measurements are cached.
+
+A run that diverged gives no learner: the record lists it and figures leave it out.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-from algoscope.experiments.experiment import Place, Spent
-from algoscope.experiments.models import restore_models
+from algoscope.foundation.cache import Cache
+from algoscope.foundation.files import write_atomically
+from algoscope.foundation.machine import provenance
+from algoscope.foundation.progress import Progress, silent
+from algoscope.model.checkpoints import CARD, CONFIG, EVALUATION, WEIGHTS
 from algoscope.model.learner import InContextLearner
 from algoscope.training.config import TrainingConfig
+from algoscope.training.run import METRICS
 
+MODELS = "models"  # the directory of kept models
+MOST_BYTES = 2 * 2**20  # of one kept model's weights
+FILES = (CONFIG, WEIGHTS, EVALUATION, METRICS, CARD)  # of a kept model, the card last
 EVALUATION_DATASETS = 1000
 MEASURED = "measured before: its model is not kept, so its time is not counted"
 
@@ -30,8 +44,43 @@ class NoLearnerError(RuntimeError):
 
 
 @dataclass(frozen=True)
+class Spent:
+    """The seconds that training and measuring took, over all sessions, and the runs."""
+
+    seconds: float = 0.0
+    runs: dict[str, str] = field(default_factory=dict)  # id: status
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(self.seconds + other.seconds, self.runs | other.runs)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an experiment writes its results, where and how it trains its runs."""
+
+    directory: Path  # of this experiment, such as results/fig3
+    store: Path  # of training runs
+    engine: str = "processes"
+    workers: int | None = None
+    progress: Progress = silent
+
+    def note(self, text: str) -> None:
+        """Report a stage that has no steps to count."""
+        self.progress(text, 0, None)
+
+    def measure_once(
+        self, name: str, identity: dict[str, Any], measure: Callable[[], None]
+    ) -> Spent:
+        """Call `measure`, which writes the only file measured, unless it is cached."""
+        cache = Cache(self.directory)
+        seconds = cache.file(name, identity | {"versions": provenance()}, measure)
+        cache.keep_only([name])
+        return Spent(seconds)
+
+
+@dataclass(frozen=True)
 class Trained:
-    """A run that is finished."""
+    """A finished run and its model."""
 
     config: TrainingConfig
     learner: InContextLearner
@@ -42,9 +91,9 @@ def train(
     configs: Sequence[TrainingConfig],
     measured: Collection[TrainingConfig] = (),
 ) -> tuple[list[Trained], Spent]:
-    """Train what is not trained yet; return the runs that ended well.
+    """Train the runs that are not trained yet; return those that finished.
 
-    Those that were `measured` and have no model are told in what was spent only.
+    Runs in `measured` whose model is gone are only listed, with the status `MEASURED`.
     """
     from algoscope.training.sweeps import train_all
 
@@ -82,10 +131,69 @@ def train(
 def model_or_run(
     place: Place, model: str, training: TrainingConfig | None
 ) -> tuple[InContextLearner, Spent]:
-    """Return a model that comes with algoscope, or the run that takes its place."""
+    """Return the model of this name, or the model of `training` if it is given."""
     if training is None:
         return InContextLearner.from_pretrained(model), Spent()
     trained, spent = train(place, [training])
     if not trained:
         raise NoLearnerError(spent.runs)
     return trained[0].learner, spent
+
+
+def keep_models(store: Path, runs: Iterable[str], directory: Path) -> None:
+    """Copy the small models of these runs to `directory`; remove those of other runs.
+
+    A model that another experiment keeps already is not copied.
+    """
+    small = {run for run in runs if _is_small(store / run)}
+    own = {run for run in small if not _keepers(run, directory.parent) - {directory}}
+    for run in own:
+        _copy(store / run, directory / MODELS / run)
+    for path in (directory / MODELS).glob("*/"):
+        if path.name not in own:
+            _remove(path)
+
+
+def find_model(run: str, results: Path) -> Path | None:
+    """Return the directory below `results` that keeps the model of a run, or None."""
+    keepers = _keepers(run, results)
+    return min(keepers) / MODELS / run if keepers else None
+
+
+def restore_models(store: Path, runs: Iterable[str], results: Path) -> int:
+    """Copy kept models of runs that are not in the store; return how many."""
+    missing = [run for run in runs if not (store / run).exists()]
+    kept = [path for run in missing if (path := find_model(run, results))]
+    for path in kept:
+        _copy(path, store / path.name)
+    return len(kept)
+
+
+def _keepers(run: str, results: Path) -> set[Path]:
+    """Return the directories of the experiments that keep the model of a run."""
+    found = results.glob(f"*/{MODELS}/{run}")
+    return {path.parent.parent for path in found if _is_complete(path)}
+
+
+def _is_complete(run: Path) -> bool:
+    return all((run / name).exists() for name in FILES)
+
+
+def _is_small(run: Path) -> bool:
+    return _is_complete(run) and (run / WEIGHTS).stat().st_size <= MOST_BYTES
+
+
+def _copy(source: Path, target: Path) -> None:
+    for name in FILES:
+        content = (source / name).read_bytes()
+        copy = target / name
+        if not copy.exists() or copy.read_bytes() != content:
+            write_atomically(copy, content)
+
+
+def _remove(model: Path) -> None:
+    """Delete a kept model, and its directory if nothing else is in it."""
+    for name in FILES:
+        (model / name).unlink(missing_ok=True)
+    if not any(model.iterdir()):
+        model.rmdir()

@@ -1,13 +1,16 @@
-"""What an experiment found, as data: a directory that tables, pages and checks read.
+"""What an experiment found: findings, tables, and a verdict on each claim of the paper.
 
-    result.json    a Record
-    NAME.svg/.png  the figures it lists
+A record is saved as a directory:
+
+    result.json    the Record
+    NAME.svg/.png  the figures that it lists
     …              the measurements, in files of their own
 
-The report and docs/results.md are made from these and never from models.
+The report and docs/results.md are made from records, never from models.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
@@ -37,16 +40,34 @@ class Table:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper against a measurement of ours."""
+    """A statement of the paper, what was measured about it, and the verdict."""
 
     name: str  # a few words: "minimum norm when under-determined"
     paper: str  # what the paper says, and where
-    measured: str  # what we found, with its interval and sample size
+    measured: str  # what was found here, with its interval and sample size
     verdict: Verdict
-    reason: str = ""  # why it is not simply reproduced
+    reason: str = ""  # why the verdict is not simply "reproduced"
 
     def __post_init__(self):
         require_choice("verdict", self.verdict, get_args(Verdict))
+
+    @classmethod
+    def of_parts(
+        cls,
+        name: str,
+        paper: str,
+        measured: str,
+        holds: Sequence[bool],
+        otherwise: str = "",
+    ) -> "Claim":
+        """Return a claim with several parts: reproduced if all hold, partly if some do.
+
+        `otherwise` is the reason if not all parts hold.
+        """
+        if all(holds):
+            return cls(name, paper, measured, "reproduced")
+        verdict: Verdict = "partly" if any(holds) else "not reproduced"
+        return cls(name, paper, measured, verdict, otherwise)
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,15 +80,15 @@ class Record(SavedResult):
     figure: str  # fig1, …, fig8
     title: str
     budget: str
-    command: str  # that reproduces this result
+    command: str  # which reproduces this result
     config: dict[str, Any]
     versions: dict[str, str]
     seconds: float  # of computing, over all sessions
-    findings: tuple[str, ...]  # sentences
-    figures: tuple[str, ...]  # names of files, without their endings
+    findings: tuple[str, ...]  # sentences with numbers
+    figures: tuple[str, ...]  # file names without their endings
     tables: tuple[Table, ...] = ()
     claims: tuple[Claim, ...] = ()
-    runs: dict[str, str] = field(default_factory=dict)  # id: status, of trained models
+    runs: dict[str, str] = field(default_factory=dict)  # training runs, id: status
     directory: Path | None = field(default=None, compare=False)  # where it is saved
 
     @property

@@ -1,12 +1,17 @@
-"""Whom learners are compared with: the paper's references, and those of later papers.
+"""The reference sets that learners are compared with, and distances to them.
 
-An iterative solver that has not converged resembles ridge regression, and the best step
-of gradient descent shrinks with n; so "closest to ridge", and "far from GD(0.01)", say
-little alone. The wider panel holds, beside the paper's references, the best single step
-(`optimal_gd`), k steps at their best rate, and Newton's iteration (Fu et al., 2023).
+The paper's references are those of figure 1. They alone say little: an iterative solver
+that has not converged resembles ridge regression, and the best step of gradient descent
+shrinks with n. The wider reference set therefore adds the best single step
+(`optimal_gd`), k steps at their best rate, conjugate gradients, and Newton's iteration
+(Fu et al., 2023).
+
+`Distances` is a short form of a `Comparison`, for one learner of many: it covers a few
+regions of n instead of every n, and adds the paired differences between references. A
+`ReferenceSet` makes the predictions of its references once for all of these learners.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,9 +28,11 @@ from algoscope.comparison.intervals import (
 from algoscope.comparison.metrics import mean_over_region, squared_prediction_difference
 from algoscope.comparison.predict import held_out, predict_all, predict_exactly
 from algoscope.comparison.result import LABELS
+from algoscope.experiments.learners import MEASURED, Place, Spent, train
 from algoscope.foundation.cache import Cache
 from algoscope.foundation.files import read_json, write_json
 from algoscope.foundation.machine import provenance
+from algoscope.foundation.text import with_interval
 from algoscope.model.learner import InContextLearner
 from algoscope.predictors import (
     Predictor,
@@ -37,37 +44,6 @@ from algoscope.predictors import (
 )
 from algoscope.tasks.linear import LinearRegression
 from algoscope.training.config import TrainingConfig
-
-
-@dataclass(frozen=True)
-class Wider:
-    """The sizes of the wider panel."""
-
-    gd_steps: tuple[int, ...] = (2, 4, 8, 16)
-    newton_steps: tuple[int, ...] = (2, 4, 6, 8, 10, 12, 16)
-    gradients: tuple[int, ...] = (2, 4)  # steps of conjugate gradients
-    num_tuning: int = 500  # datasets to find the best rates on
-
-
-def later_references(
-    task: LinearRegression, num_examples: int, sizes: Wider
-) -> tuple[Predictor, ...]:
-    """Return the references that later papers add."""
-    return (
-        optimal_gd(task.noise_variance / task.prior_variance),
-        *(
-            tuned_gd(task, steps, num_examples, num_datasets=sizes.num_tuning)
-            for steps in sizes.gd_steps
-        ),
-        *map(newton, sizes.newton_steps),
-        *map(conjugate_gradients, sizes.gradients),
-    )
-
-
-def paper_names() -> tuple[str, ...]:
-    """Return the names of the paper's references."""
-    return tuple(reference.name for reference in figure_1_references())
-
 
 FAMILIES = {
     "OLS": "OLS",
@@ -91,49 +67,84 @@ def family(name: str) -> str:
     return FAMILIES.get(name.split("(")[0], name)
 
 
-Span = tuple[int, int]  # the first and the last n of a region
+def paper_names() -> tuple[str, ...]:
+    """Return the names of the paper's references."""
+    return tuple(reference.name for reference in figure_1_references())
+
+
+@dataclass(frozen=True)
+class WiderReferences:
+    """What the wider reference set adds to the paper's references."""
+
+    gd_steps: tuple[int, ...] = (2, 4, 8, 16)
+    newton_steps: tuple[int, ...] = (2, 4, 6, 8, 10, 12, 16)
+    gradients: tuple[int, ...] = (2, 4)  # steps of conjugate gradients
+    num_tuning: int = 500  # datasets to find the best rates on
+
+    def predictors(
+        self, task: LinearRegression, num_examples: int
+    ) -> tuple[Predictor, ...]:
+        """Return the added references, with rates tuned for a task."""
+        return (
+            optimal_gd(task.noise_variance / task.prior_variance),
+            *(
+                tuned_gd(task, steps, num_examples, num_datasets=self.num_tuning)
+                for steps in self.gd_steps
+            ),
+            *map(newton, self.newton_steps),
+            *map(conjugate_gradients, self.gradients),
+        )
+
+
+def shown(estimate: Estimate) -> str:
+    """Return an estimate with its interval, as text."""
+    return with_interval(estimate.mean, estimate.low, estimate.high)
 
 
 @dataclass(frozen=True)
 class Distances:
-    """One learner: SPD/d to each reference, and to the labels, over each region."""
+    """SPD/d of one learner to each reference and to the labels, over regions of n."""
 
     learner: str
-    about: dict[str, Any]  # what tells it from the others, such as L and H
+    about: dict[str, Any]  # what distinguishes the learner, such as L and H
     num_datasets: int
-    spans: dict[str, list[int]]
+    spans: dict[str, list[int]]  # region: first and last n
     means: dict[str, list[Estimate]]
-    margins: dict[str, list[Estimate]]  # of the nearest reference over each other one
+    margins: dict[str, list[Estimate]]  # how much farther each is than the nearest one
 
     def to(self, reference: str, region: str) -> Estimate:
         """Return the distance to one reference over a region."""
         return next(e for e in self.means[region] if e.second == reference)
 
-    def nearest(self, region: str, among: Sequence[str] | None = None) -> Estimate:
-        """Return the least distance to a reference, of all or of some."""
-        names = [e for e in self.means[region] if e.second != LABELS]
-        if among is not None:
-            names = [e for e in names if e.second in among]
-        return min(names, key=lambda estimate: estimate.mean)
+    def ranked(
+        self, region: str, names: Collection[str] | None = None
+    ) -> list[Estimate]:
+        """Return the distances to references, all or these, from near to far."""
+        found = [e for e in self.means[region] if e.second != LABELS]
+        if names is not None:
+            found = [e for e in found if e.second in names]
+        return sorted(found, key=lambda estimate: estimate.mean)
 
-    def stands_out(self, region: str, among: Sequence[str] | None = None) -> bool:
-        """Return whether the nearest one's interval lies below all the others'."""
-        best = self.nearest(region, among)
-        return all(
-            best.high < other.low
-            for other in self.means[region]
-            if other.second not in (best.second, LABELS)
-            and (among is None or other.second in among)
-        )
+    def nearest(self, region: str, names: Collection[str] | None = None) -> Estimate:
+        """Return the smallest distance to a reference, of all or of these."""
+        return self.ranked(region, names)[0]
 
-    def is_surely_nearest(self, region: str) -> bool:
-        """Return whether the nearest one's margins over all others are above zero."""
+    def stands_out(self, region: str, names: Collection[str] | None = None) -> bool:
+        """Return whether the interval of the nearest one lies below all others."""
+        best, *others = self.ranked(region, names)
+        return all(best.high < other.low for other in others)
+
+    def is_significantly_nearest(self, region: str) -> bool:
+        """Return whether the nearest one is nearer by paired differences.
+
+        That is, the intervals of the others' margins over it lie above zero.
+        """
         margins = [e for e in self.margins[region] if e.second != LABELS]
         return all(margin.low > 0 for margin in margins)
 
     @classmethod
     def load(cls, path: Path) -> "Distances":
-        """Read what `Yardstick.measure_once` wrote."""
+        """Read what `ReferenceSet.measure_once` wrote."""
         values = read_json(path)
         for name in ("means", "margins"):
             values[name] = {
@@ -142,22 +153,21 @@ class Distances:
             }
         return cls(**values)
 
-
-def about_run(run: TrainingConfig) -> dict[str, Any]:
-    """Return what tells one run of a grid from the others."""
-    axes = ("dim", "num_layers", "hidden_size", "num_heads", "learning_rate")
-    return {axis: getattr(run, axis) for axis in axes} | {"run": run.run_id}
+    @classmethod
+    def load_all(cls, directory: Path) -> "list[Distances]":
+        """Read the distances of all learners that an experiment measured."""
+        return [cls.load(directory / name) for name in Cache(directory).names]
 
 
 @dataclass(frozen=True)
-class Yardstick:
-    """References on held-out datasets of one task."""
+class ReferenceSet:
+    """References, and the held-out datasets of one task on which they are asked."""
 
     task: LinearRegression
     references: tuple[Predictor, ...]
     num_examples: int
     num_datasets: int
-    spans: dict[str, Span]
+    spans: dict[str, tuple[int, int]]  # region: first and last n
     seed: int = 0
 
     @cached_property
@@ -172,26 +182,31 @@ class Yardstick:
     @cached_property
     def _predictions(self) -> dict[str, np.ndarray]:
         x, y = self._data
-        references = {r.name: predict_exactly(r, x, y) for r in self.references}
-        return references | {LABELS: y}
+        predictions = {r.name: predict_exactly(r, x, y) for r in self.references}
+        return predictions | {LABELS: y}
 
     def measure_once(
-        self, directory: Path, name: str, learner: InContextLearner, about: dict
-    ) -> float:
-        """Write the distances of a learner to `directory/name`; return the seconds."""
+        self, place: Place, name: str, learner: InContextLearner, about: dict[str, Any]
+    ) -> Spent:
+        """Write the distances of a learner to the file `name`, unless it is cached."""
         identity = {"learner": learner.digest, **self._identity(about)}
 
         def measure() -> None:
-            found = self.distances(learner, name.removesuffix(".json"), about)
-            write_json(directory / name, _shortened(asdict(found)))
+            short = name.removesuffix(".json")
+            place.note(f"measuring {short}")
+            found = self.distances(learner, short, about)
+            write_json(place.directory / name, _rounded(asdict(found)))
 
-        return Cache(directory).file(name, identity, measure)
+        return Spent(Cache(place.directory).file(name, identity, measure))
 
-    def seconds_measured(self, directory: Path, name: str, about: dict) -> float | None:
+    def cached_seconds(
+        self, place: Place, name: str, about: dict[str, Any]
+    ) -> float | None:
         """Return the cached duration, ignoring which weights were measured."""
-        return Cache(directory).seconds(name, self._identity(about), ignore="learner")
+        cache = Cache(place.directory)
+        return cache.seconds(name, self._identity(about), ignore="learner")
 
-    def _identity(self, about: dict) -> dict[str, Any]:
+    def _identity(self, about: dict[str, Any]) -> dict[str, Any]:
         return {
             "about": about,
             "task": repr(self.task),
@@ -217,7 +232,7 @@ class Yardstick:
             )
             pairs = [(name, reference) for reference in spd]
             means[region] = estimates_of(pairs, summarize(samples, seed=self.seed))
-            best = int(np.argmin(samples[:, :-1].mean(axis=0)))
+            best = int(np.argmin(samples[:, :-1].mean(axis=0)))  # without the labels
             over = summarize(samples - samples[:, best : best + 1], seed=self.seed)
             between = [(pairs[best][1], reference) for reference in spd]
             margins[region] = [
@@ -233,10 +248,43 @@ class Yardstick:
         )
 
 
-def _shortened(value: Any) -> Any:
-    """Return floats with six significant digits: more are noise, and fill the file."""
+def measure_runs(
+    place: Place,
+    runs: Sequence[TrainingConfig],
+    references: Mapping[int, ReferenceSet],
+    name_of: Callable[[TrainingConfig], str],
+) -> tuple[list[str], Spent]:
+    """Train runs, measure each against the references of its d; return the file names.
+
+    A run whose model is gone is not trained again if its distances are cached.
+    """
+    cached = {}
+    for run in runs:
+        of_run = references[run.dim]
+        seconds = of_run.cached_seconds(place, name_of(run), _about(run))
+        if seconds is not None:
+            cached[run] = seconds
+    trained, spent = train(place, runs, cached)
+    gone = [run for run in cached if spent.runs[run.run_id] == MEASURED]
+    spent = sum((Spent(cached[run]) for run in gone), spent)
+    for each in trained:
+        run = each.config
+        spent += references[run.dim].measure_once(
+            place, name_of(run), each.learner, _about(run)
+        )
+    return [name_of(run) for run in [*gone, *(t.config for t in trained)]], spent
+
+
+def _about(run: TrainingConfig) -> dict[str, Any]:
+    """Return what distinguishes one run of a grid from the others."""
+    axes = ("dim", "num_layers", "hidden_size", "num_heads", "learning_rate")
+    return {axis: getattr(run, axis) for axis in axes} | {"run": run.run_id}
+
+
+def _rounded(value: Any) -> Any:
+    """Return floats with six significant digits: more would be noise."""
     if isinstance(value, dict):
-        return {key: _shortened(each) for key, each in value.items()}
+        return {key: _rounded(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_shortened(each) for each in value]
+        return [_rounded(each) for each in value]
     return float(f"{value:.6g}") if isinstance(value, float) else value

@@ -1,1 +1,1 @@
-"""What every other folder stands on: files, validation, text, plots, progress."""
+"""What every other folder builds on: files, checks, text, figures, progress."""

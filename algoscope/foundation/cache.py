@@ -1,12 +1,14 @@
 """Finished measurements on disk, so that an interruption loses nothing.
 
-A measurement is reused if everything that decides its numbers, its *identity*, is the
-same: configuration, weights, data, versions. `Cache.file` keeps files of any kind under
-names of their own, with their identities in one index:
+A measurement is reused if its *identity* is unchanged: everything that decides its
+numbers, such as configuration, weights, data and versions.
+
+`Cache.file` caches whole files under names of their own. Their identities stand in one
+index in the same directory:
 
     measured.json   name: {identity, seconds}
 
-`Cache.find` and `Cache.keep` hold many small parts of one measurement, each in a
+`Cache.find` and `Cache.keep` cache many small parts of one measurement, each in a
 safetensors file named after a digest of its identity, so that several processes can
 fill one directory.
 """
@@ -37,7 +39,7 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Cache:
-    """The finished measurements in a directory; without one, nothing is kept."""
+    """The finished measurements in a directory; None caches nothing."""
 
     directory: Path | None
 
@@ -46,7 +48,7 @@ class Cache:
     ) -> float:
         """Call `measure`, which writes the file `name`, unless it is cached.
 
-        Returns the seconds that the measurement took, now or when it was made.
+        Returns the seconds that the measurement took, now or when it was cached.
         """
         cached = self.seconds(name, identity)
         if cached is not None:
@@ -68,8 +70,11 @@ class Cache:
             return None
         if not (self.directory / name).exists():
             return None
-        known = {k: v for k, v in entry["identity"].items() if k != ignore}
-        return entry["seconds"] if known == _as_read(identity) else None
+        known, wanted = (
+            {key: value for key, value in each.items() if key != ignore}
+            for each in (entry["identity"], _as_read(identity))
+        )
+        return entry["seconds"] if known == wanted else None
 
     @property
     def names(self) -> list[str]:
@@ -94,7 +99,7 @@ class Cache:
             return None
         arrays, metadata = load_arrays(path)
         if metadata.get("identity") != _text(identity):
-            problem = "holds another measurement than it is named after"
+            problem = "holds another measurement than its name says"
             raise DamagedFileError(path, problem, "Delete it.")
         return arrays
 
@@ -113,7 +118,23 @@ class Cache:
 
     def _index(self) -> dict[str, Any]:
         path = None if self.directory is None else self.directory / INDEX
-        return read_json(path) if path is not None and path.exists() else {}
+        if path is None or not path.exists():
+            return {}
+        index = read_json(path)
+        for name, entry in index.items():
+            if not _is_entry(entry):
+                problem = f"has a damaged entry for {name}"
+                remedy = "Delete the file to recompute its measurements."
+                raise DamagedFileError(path, problem, remedy)
+        return index
+
+
+def _is_entry(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("identity"), dict)
+        and isinstance(entry.get("seconds"), (int, float))
+    )
 
 
 def _text(identity: dict[str, Any]) -> str:

@@ -1,11 +1,11 @@
 """Files: written whole or not at all, checked when read, never executed.
 
-A file is written beside its place, flushed to the disk and renamed over it, so a reader
-finds the old file or the new one and a killed process leaves the old one. Arrays are
-stored as safetensors with a digest in the header, so a damaged file is noticed.
+A file is written under a temporary name, flushed to the disk and renamed, so a reader
+finds the old file or the new one, and a killed process leaves the old one. Arrays are
+stored as safetensors with a digest in the header, so damage is detected.
 
-JSON is strict: every parser reads it. It has no number for NaN and for infinity, so NaN
-is written as null and infinity as a string.
+JSON is strict, so that every parser reads it: NaN, which JSON does not have, is written
+as null, and infinity as a string.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ Loaded = TypeVar("Loaded")
 
 
 class DamagedFileError(InvalidValueError):
-    """A file that is not what it should be: cut off, changed, or of another kind.
+    """A file that is truncated, changed, or of another kind than expected.
 
     Example:
         >>> print(DamagedFileError("x.json", "is not JSON", "Delete it."))
@@ -39,15 +39,15 @@ class DamagedFileError(InvalidValueError):
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace the file at `path` by `content`, all of it or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with open(beside, "wb") as file:
+        with open(partial, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(partial, path)
     finally:
-        beside.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
     directory = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(directory)  # the rename itself must survive a power cut
@@ -120,8 +120,7 @@ def read_saved(
     be that of the kind, and `build` must find the fields that it needs.
     """
     values = read_json(path)
-    article = "an" if kind[0] in "aeiou" else "a"
-    wrong = f"is not {article} saved {kind}"
+    wrong = f"is not a saved {kind}"
     found = values.pop("format", None)
     if found is None:
         raise DamagedFileError(path, f"{wrong} (field 'format' is missing)")
@@ -134,12 +133,15 @@ def read_saved(
     except KeyError as error:
         problem = f"{wrong} (field {error} is missing or damaged)"
         raise DamagedFileError(path, problem) from error
+    except FileNotFoundError as error:
+        problem = f"{wrong} ({error.filename} is missing)"
+        raise DamagedFileError(path, problem) from error
     except (AttributeError, IndexError, TypeError, ValueError) as error:
         raise DamagedFileError(path, f"{wrong} ({error})") from error
 
 
 def digest_of_arrays(arrays: "Mapping[str, np.ndarray]") -> str:
-    """Return a digest of named arrays: of their names, types, shapes and values."""
+    """Return a digest of the names, types, shapes and values of arrays."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = arrays[name]
@@ -151,7 +153,7 @@ def digest_of_arrays(arrays: "Mapping[str, np.ndarray]") -> str:
 def save_arrays(
     path: Path, arrays: "Mapping[str, np.ndarray]", metadata: Mapping[str, str]
 ) -> None:
-    """Write named arrays and a few strings about them to one safetensors file."""
+    """Write named arrays and strings about them, `metadata`, to a safetensors file."""
     import numpy as np
     import safetensors.numpy
 
@@ -161,7 +163,7 @@ def save_arrays(
 
 
 def load_arrays(path: Path) -> "tuple[dict[str, np.ndarray], dict[str, str]]":
-    """Return the arrays and the strings that `save_arrays` wrote."""
+    """Return the arrays and the metadata that `save_arrays` wrote."""
     import safetensors.numpy
 
     content = path.read_bytes()

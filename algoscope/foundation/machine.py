@@ -1,4 +1,8 @@
-"""The versions that decide a number; they stand in every result."""
+"""The machine that computes: its package versions and its processor cores.
+
+Versions are saved with every result, because numbers can differ between them. The cores
+decide how many virtual devices share a batch.
+"""
 
 import os
 import platform
@@ -8,7 +12,7 @@ PACKAGES = ("algoscope", "jax", "jaxlib", "numpy")
 
 
 def provenance() -> dict[str, str]:
-    """Return the versions of Python and of the packages that compute."""
+    """Return the versions of Python and of the packages that affect numbers."""
     return {"python": platform.python_version(), **{p: version(p) for p in PACKAGES}}
 
 
@@ -19,16 +23,16 @@ def num_cores() -> int:
     return os.cpu_count() or 1
 
 
-def most_that_share(size: int, most: int) -> int:
-    """Return the largest number up to `most` that divides a size evenly.
+def largest_divisor(size: int, at_most: int) -> int:
+    """Return the largest divisor of `size` that is at most `at_most`.
 
     Example:
-        >>> most_that_share(40, 3), most_that_share(7, 2)
+        >>> largest_divisor(40, 3), largest_divisor(7, 2)
         (2, 1)
     """
-    return next(n for n in range(most, 0, -1) if size % n == 0)
+    return next(n for n in range(at_most, 0, -1) if size % n == 0)
 
 
-def cores_that_share(batch_size: int) -> int:
-    """Return the most cores, one virtual device each, that divide a batch evenly."""
-    return most_that_share(batch_size, num_cores())
+def cores_for_batch(batch_size: int) -> int:
+    """Return how many cores, one virtual device each, can share a batch evenly."""
+    return largest_divisor(batch_size, num_cores())

@@ -1,4 +1,7 @@
-"""Figures as files: the same data give the same bytes, written whole or not at all."""
+"""Colors and names that all figures share, and figures as files.
+
+The same data give the same bytes, and a file is written whole or not at all.
+"""
 
 from io import BytesIO
 from pathlib import Path
@@ -12,18 +15,21 @@ from PIL import Image
 from algoscope.foundation.files import write_atomically
 from algoscope.foundation.validation import require_choice
 
-# No dates, no random identifiers.
+# Without dates and random identifiers, so that files can be compared.
 METADATA = {".png": None, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 SETTINGS: Any = {"svg.hashsalt": "algoscope"}
+
+FORMATS = (".svg", ".png")  # of the figures of experiments
+PNG_COLORS = 128  # in the PNG of an experiment: a third of the bytes, looks the same
 
 # Okabe and Ito's palette: distinguishable for color-blind readers.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STYLES = ("-", "-.", ":")
-LONGEST_NAME = 40  # characters; a command can be longer than a figure is wide
+LONGEST_NAME = 40  # characters; a predictor can be named after a long command
 
 
 def plain_name(name: str) -> str:
-    """Return a name, not too long, whose dollars are not read as mathematics."""
+    """Return a name, shortened, whose dollar signs do not start a formula."""
     short = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
     return short.replace("$", r"\$")
 
@@ -36,7 +42,7 @@ def owner_of(axes: Axes) -> Figure:
 
 
 def require_ending(path: Path) -> None:
-    """Refuse a path whose ending names no format of a figure."""
+    """Reject a path whose ending is not a known figure format."""
     require_choice("path ending", path.suffix, METADATA)
 
 
@@ -50,17 +56,13 @@ def render(figure: Figure, ending: str, **how: Any) -> bytes:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure to a file, whose ending decides the format."""
+    """Write a figure to a file; the ending of `path` decides the format."""
     require_ending(path)
     write_atomically(path, render(figure, path.suffix, dpi=150))
 
 
-FORMATS = (".svg", ".png")
-PNG_COLORS = 128  # of a PNG: a third of the bytes, and no difference to see
-
-
 def save_picture(figure: Figure, directory: Path, name: str) -> str:
-    """Write the figure in both formats; the same data give the same files."""
+    """Write an experiment's figure in all `FORMATS`, and return its name."""
     for ending in FORMATS:
         drawn = render(figure, ending, dpi=120, bbox_inches="tight")
         content = drawn if ending == ".svg" else _with_few_colors(drawn)

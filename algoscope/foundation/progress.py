@@ -1,29 +1,31 @@
-"""How much of a long piece of work is done: one protocol for all of it.
+"""How much of a long computation is done: one protocol for all of them.
 
 Training, sweeps, comparisons, identification, probing, patching and experiments report
-to a `Progress`: a function of the stage, the steps done, and all steps. Whoever calls
-them may pass their own function, False for silence, or True for bars where a person is
-watching: in a terminal or in a notebook.
+to a `Progress`, a callback with the stage, the steps done and the total. The public
+functions accept such a callback, False for silence, or True for progress bars in a
+terminal and in a notebook.
 """
 
 import html
+import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
 
 from algoscope.foundation.text import duration
 
-PLAIN_SECONDS = 10  # between two lines, when the output is not a terminal
+PLAIN_SECONDS = 10.0  # between two lines, when the output is not a terminal
+NOTEBOOK_SECONDS = 0.2  # between two updates of a bar
 
 
 @runtime_checkable
 class Progress(Protocol):
-    """Is told, for each stage of some work, the steps done and all steps.
+    """A callback that receives, for each stage, the steps done and the total.
 
-    `total` is None where nobody knows it. `note` is a few words on what was measured.
-    A stage without steps is reported once, with 0 of None.
+    `total` is None if it is unknown, and `note` holds a few words, such as a loss. A
+    stage without steps is reported once, with `done` 0 and `total` None.
     """
 
     def __call__(
@@ -36,23 +38,28 @@ def silent(stage: str, done: int, total: int | None, note: str = "") -> None:
 
 
 class Steps:
-    """Counts the steps of one stage, and reports each."""
+    """Counts the steps of one stage and reports each."""
 
     def __init__(self, progress: Progress, stage: str, total: int | None):
         self.progress, self.stage, self.total, self.done = progress, stage, total, 0
 
     def add(self, steps: int = 1, note: str = "") -> None:
-        """Count some more."""
+        """Count more steps and report them."""
         self.done += steps
         self.progress(self.stage, self.done, self.total, note)
 
 
 @contextmanager
 def shown(progress: Progress | bool, *, plain: bool = False) -> Iterator[Progress]:
-    """Yield whom to report to: a caller's function, bars, lines, or nobody.
+    """Yield the callback to report to: the caller's own, bars, lines, or `silent`.
 
-    True shows bars in a terminal and in a notebook; with `plain`, which commands use,
-    it prints a line now and then where the output is neither.
+    True shows bars in a terminal and in a notebook. Elsewhere it shows nothing, or with
+    `plain`, which commands use, a line every few seconds.
+
+    Example:
+        >>> with shown(lambda *report: print(report)) as progress:
+        ...     Steps(progress, "probing", total=2).add(note="layer 1")
+        ('probing', 1, 2, 'layer 1')
     """
     if not isinstance(progress, bool):
         yield progress
@@ -67,8 +74,20 @@ def shown(progress: Progress | bool, *, plain: bool = False) -> Iterator[Progres
         yield _lines() if plain else silent
 
 
+def _in_notebook() -> bool:
+    """Return whether a Jupyter kernel runs this program."""
+    shell = sys.modules.get("IPython")
+    active = shell.get_ipython() if shell is not None else None
+    return active is not None and "IPKernelApp" in getattr(active, "config", {})
+
+
+def _has_no_steps(done: int, total: int | None) -> bool:
+    return (done, total) == (0, None)
+
+
 @contextmanager
 def _terminal_bars() -> Iterator[Progress]:
+    """Show one bar per stage; a stage without steps is a line above them."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -92,7 +111,7 @@ def _terminal_bars() -> Iterator[Progress]:
         tasks: dict[str, Any] = {}
 
         def report(stage: str, done: int, total: int | None, note: str = "") -> None:
-            if (done, total) == (0, None):
+            if _has_no_steps(done, total):
                 bars.console.print(stage, markup=False, highlight=False)
                 return
             if stage not in tasks:
@@ -102,22 +121,6 @@ def _terminal_bars() -> Iterator[Progress]:
         yield report
 
 
-def _lines() -> Progress:
-    """Print the first report of a stage, then one now and then, and the last."""
-    pace = _Pace()
-
-    def report(stage: str, done: int, total: int | None, note: str = "") -> None:
-        if not pace.is_due(stage, done, total, PLAIN_SECONDS):
-            return
-        count = f"{done:,}/{total:,}" if total is not None else f"{done:,}"
-        count = "" if (done, total) == (0, None) else count
-        left = pace.left(stage, done, total)
-        print("  ".join(filter(None, [stage, count, note, left])), file=sys.stderr)
-        sys.stderr.flush()
-
-    return report
-
-
 def _notebook_bars() -> Progress:
     """Show one line with a bar per stage, updated in place below the cell."""
     from IPython.display import (  # pyright: ignore[reportMissingImports]
@@ -125,18 +128,18 @@ def _notebook_bars() -> Progress:
         display,
     )
 
-    pace, handles = _Pace(), {}
+    pace, handles = _Pace(NOTEBOOK_SECONDS), {}
 
     def report(stage: str, done: int, total: int | None, note: str = "") -> None:
-        if not pace.is_due(stage, done, total, 0.2):
+        if not pace.is_due(stage, done, total):
             return
-        limits = f'value="{done}" max="{total}"' if total is not None else ""
-        count = f"{done:,} of {total:,}" if total is not None else f"{done:,}"
-        words = "  ".join(filter(None, [count, note, pace.left(stage, done, total)]))
-        line = HTML(
-            f"<div>{html.escape(stage)} <progress {limits}></progress> "
-            f"{html.escape(words)}</div>"
-        )
+        parts = [html.escape(stage)]
+        if not _has_no_steps(done, total):
+            limits = f' value="{done}" max="{total}"' if total is not None else ""
+            parts.append(f"<progress{limits}></progress>")
+            parts.append(f"{done:,}" if total is None else f"{done:,} of {total:,}")
+        parts += [html.escape(note), pace.left(stage, done, total)]
+        line = HTML(f"<div>{' '.join(filter(None, parts))}</div>")
         if stage in handles:
             handles[stage].update(line)
         else:
@@ -145,32 +148,43 @@ def _notebook_bars() -> Progress:
     return report
 
 
-class _Pace:
-    """When each stage was last reported, and how fast it goes."""
+def _lines() -> Progress:
+    """Print the first report of a stage, one every few seconds, and the last."""
+    pace = _Pace(PLAIN_SECONDS)
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic):
-        self.clock = clock
-        self.begin: dict[str, tuple[float, int]] = {}  # the first report of a stage
+    def report(stage: str, done: int, total: int | None, note: str = "") -> None:
+        if not pace.is_due(stage, done, total):
+            return
+        count = f"{done:,}" if total is None else f"{done:,}/{total:,}"
+        count = "" if _has_no_steps(done, total) else count
+        parts = [stage, count, note, pace.left(stage, done, total)]
+        print("  ".join(filter(None, parts)), file=sys.stderr, flush=True)
+
+    return report
+
+
+class _Pace:
+    """When each stage is next shown, and how long it will still take."""
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds  # between two updates of a stage
+        self.first: dict[str, tuple[float, int]] = {}  # when, and the steps done
         self.last: dict[str, float] = {}
 
-    def is_due(self, stage: str, done: int, total: int | None, seconds: float) -> bool:
-        now = self.clock()
-        self.begin.setdefault(stage, (now, done))
-        if now - self.last.get(stage, -seconds) < seconds and done != total:
+    def is_due(self, stage: str, done: int, total: int | None) -> bool:
+        """Return whether to show this report: the first, the last, or a timely one."""
+        now = time.monotonic()
+        self.first.setdefault(stage, (now, done))
+        waited = now - self.last.get(stage, -math.inf)
+        if waited < self.seconds and done != total:
             return False
         self.last[stage] = now
         return True
 
     def left(self, stage: str, done: int, total: int | None) -> str:
-        since, before = self.begin[stage]
-        if total is None or done <= before:
+        """Return the time left at the pace since the first report, if it is known."""
+        start, before = self.first[stage]
+        if total is None or not before < done < total:
             return ""
-        seconds = (self.clock() - since) / (done - before) * (total - done)
+        seconds = (time.monotonic() - start) / (done - before) * (total - done)
         return f"left {duration(seconds)}"
-
-
-def _in_notebook() -> bool:
-    """Return whether a Jupyter kernel runs this program."""
-    shell = sys.modules.get("IPython")
-    active = shell.get_ipython() if shell is not None else None
-    return active is not None and "IPKernelApp" in getattr(active, "config", {})

@@ -1,8 +1,8 @@
 """What every measurement returns: one kind of result, saved and shown in one way.
 
 A result holds arrays, configuration and versions, never a model. It answers in one
-sentence, tabulates itself, draws itself, and is saved and loaded without executing
-anything; a notebook shows all of this.
+sentence, tabulates and draws itself, and shows all three in a notebook. Loading a saved
+result reads JSON and arrays and executes nothing.
 """
 
 import base64
@@ -11,9 +11,10 @@ import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from algoscope.foundation.files import load_arrays, read_saved, save_arrays, write_saved
+from algoscope.foundation.text import number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Row = dict[str, Any]
+Result = TypeVar("Result", bound="SavedResult")
 
 LONGEST_REPR = 390  # characters
 MOST_ROWS = 60  # of a table in a notebook
@@ -29,8 +31,8 @@ MOST_ROWS = 60  # of a table in a notebook
 class SavedResult(ABC):
     """A result: a sentence, rows, a figure, and a file or directory that holds it.
 
-    A subclass names its `kind`, as in "format": "algoscope comparison", and, if it is
-    saved as a directory, the `file` in it; with arrays, also their `arrays_file`.
+    A subclass names its `kind`, as in "format": "algoscope comparison". One that is
+    saved as a directory names the `file` in it, and `arrays_file` if it has arrays.
     """
 
     kind: ClassVar[str]
@@ -56,11 +58,13 @@ class SavedResult(ABC):
 
     @classmethod
     @abstractmethod
-    def from_fields(cls, values: Row, arrays: "dict[str, np.ndarray]") -> Self:
-        """Return the result that `to_fields` described; a KeyError names bad fields."""
+    def from_fields(
+        cls: type[Result], values: Row, arrays: "dict[str, np.ndarray]"
+    ) -> Result:
+        """Return the result that `to_fields` described; KeyError names a bad field."""
 
     def table(self) -> Any:
-        """Return the rows as a pandas DataFrame, or as they are without pandas."""
+        """Return the rows as a pandas DataFrame, or as a list if pandas is missing."""
         try:
             pandas = importlib.import_module("pandas")
         except ImportError:
@@ -68,7 +72,7 @@ class SavedResult(ABC):
         return pandas.DataFrame(self.rows())
 
     def save(self, path: Path | str) -> None:
-        """Write the result to a file, or to a directory if it holds arrays."""
+        """Write the result to a file, or to a directory if it is saved as several."""
         path = Path(path)
         values, arrays = self.to_fields()
         if self.arrays_file:
@@ -77,18 +81,19 @@ class SavedResult(ABC):
         write_saved(path / self.file, self.kind, values)
 
     @classmethod
-    def load(cls, path: Path | str) -> Self:
+    def load(cls: type[Result], path: Path | str) -> Result:
         """Read a result that `save` wrote."""
         path = Path(path)
 
-        def build(values: Row) -> Self:
+        def build(values: Row) -> Result:
             arrays = load_arrays(path / cls.arrays_file)[0] if cls.arrays_file else {}
             return cls.from_fields(values, arrays)
 
         return read_saved(path / cls.file, cls.kind, build)
 
     def __repr__(self) -> str:
-        text = f"<{type(self).__name__}: {self.sentence}>"
+        sentence = " ".join(self.sentence.split())
+        text = f"<{type(self).__name__}: {sentence}>"
         if len(text) <= LONGEST_REPR:
             return text
         return f"{text[: LONGEST_REPR - 2]}…>"
@@ -98,12 +103,10 @@ class SavedResult(ABC):
         from algoscope.foundation.plotting import render
 
         drawn = base64.b64encode(render(self.plot(), ".svg")).decode()
-        picture = (
-            f'<img src="data:image/svg+xml;base64,{drawn}" style="max-width:100%">'
-        )
         return (
-            f"<p>{html.escape(self.sentence)}</p>{html_table(self.rows())}"
-            f"<div>{picture}</div>"
+            f"<p>{html.escape(self.sentence)}</p>{html_table(self.rows())}<div>"
+            f'<img src="data:image/svg+xml;base64,{drawn}" style="max-width:100%">'
+            "</div>"
         )
 
 
@@ -112,9 +115,10 @@ def html_table(rows: Sequence[Row]) -> str:
     if not rows:
         return ""
     shown, left_out = rows[:MOST_ROWS], len(rows) - MOST_ROWS
-    head = "".join(f"<th>{html.escape(str(name))}</th>" for name in shown[0])
+    names = list(dict.fromkeys(name for row in shown for name in row))
+    head = "".join(f"<th>{html.escape(str(name))}</th>" for name in names)
     body = "".join(
-        "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row.values()) + "</tr>"
+        f"<tr>{''.join(f'<td>{_cell(row.get(name))}</td>' for name in names)}</tr>"
         for row in shown
     )
     more = f"<p>{left_out} more rows in .table()</p>" if left_out > 0 else ""
@@ -122,5 +126,5 @@ def html_table(rows: Sequence[Row]) -> str:
 
 
 def _cell(value: Any) -> str:
-    text = f"{value:.3g}" if isinstance(value, float) else str(value)
+    text = number(value) if isinstance(value, float) else str(value)
     return html.escape("–" if value is None else text)

@@ -1,4 +1,4 @@
-"""Numbers, durations and lists as text: every command and page writes them alike."""
+"""Numbers, durations and lists as text, the same in every command and page."""
 
 import math
 from collections.abc import Sequence
@@ -14,6 +14,16 @@ def number(value: float) -> str:
     return "–" if math.isnan(value) else f"{float(f'{value:.3g}'):g}"
 
 
+def short(value: float | None) -> str:
+    """Return a number with two significant digits, or a dash for None.
+
+    Example:
+        >>> short(0.00219768), short(None)
+        ('0.0022', '–')
+    """
+    return "–" if value is None else f"{value:.2g}"
+
+
 def with_interval(mean: float, low: float, high: float) -> str:
     """Return a number and its 95 % interval.
 
@@ -22,29 +32,6 @@ def with_interval(mean: float, low: float, high: float) -> str:
         '0.5 [0.41, 0.6]'
     """
     return f"{number(mean)} [{number(low)}, {number(high)}]"
-
-
-def listed(items: Sequence[object], none: str = "none") -> str:
-    """Return items with commas and an "and".
-
-    Example:
-        >>> listed([1, 2, 8]), listed([]), listed(["OLS"])
-        ('1, 2 and 8', 'none', 'OLS')
-    """
-    texts = [str(item) for item in items]
-    if len(texts) < 2:
-        return texts[0] if texts else none
-    return f"{', '.join(texts[:-1])} and {texts[-1]}"
-
-
-def short(value: float | None) -> str:
-    """Return a number with two significant digits, or a dash if there is none.
-
-    Example:
-        >>> short(0.00219768), short(None)
-        ('0.0022', '–')
-    """
-    return "–" if value is None else f"{value:.2g}"
 
 
 def duration(seconds: float) -> str:
@@ -59,3 +46,16 @@ def duration(seconds: float) -> str:
             amount = seconds / size
             return f"{amount:.0f} {unit}" if amount >= 9.95 else f"{amount:.1f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def listed(items: Sequence[object], none: str = "none") -> str:
+    """Return items with commas and a final "and", or `none` for an empty sequence.
+
+    Example:
+        >>> listed([1, 2, 8]), listed([]), listed(["OLS"])
+        ('1, 2 and 8', 'none', 'OLS')
+    """
+    texts = [str(item) for item in items]
+    if len(texts) < 2:
+        return texts[0] if texts else none
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -1,4 +1,4 @@
-"""The one form of every refusal: `name` must <rule>, got <value>. <remedy>.
+"""Checks of values, with errors of one form: `name` must <rule>, got <value>. <remedy>
 
 Checks run where a value enters (a constructor, a public function, a command), before
 anything is compiled or written. They look at plain numbers, never at traced ones.
@@ -11,28 +11,27 @@ from collections.abc import Iterable
 from typing import Any
 
 
-def refusal(name: str, rule: str, value: Any, remedy: str = "") -> str:
-    """Return the message, for example `` `dim` must be at least 1, got 0.``
+class InvalidValueError(ValueError):
+    """A value that breaks a rule.
 
     Example:
-        >>> refusal("dim", "be at least 1", 0)
-        '`dim` must be at least 1, got 0.'
+        >>> print(InvalidValueError("dim", "be at least 1", 0, "Use 1."))
+        `dim` must be at least 1, got 0. Use 1.
     """
-    return f"`{name}` must {rule}, got {value}.{' ' + remedy if remedy else ''}"
-
-
-class InvalidValueError(ValueError):
-    """A value that breaks a rule, in the one form of every refusal."""
 
     def __init__(self, name: str, rule: str, value: Any, remedy: str = ""):
-        super().__init__(refusal(name, rule, value, remedy))
+        super().__init__(_message(name, rule, value, remedy))
 
 
 class InvalidTypeError(TypeError):
-    """A value of the wrong kind, in the one form of every refusal."""
+    """A value of the wrong type, with a message of the same form."""
 
     def __init__(self, name: str, rule: str, value: Any, remedy: str = ""):
-        super().__init__(refusal(name, rule, value, remedy))
+        super().__init__(_message(name, rule, value, remedy))
+
+
+def _message(name: str, rule: str, value: Any, remedy: str) -> str:
+    return f"`{name}` must {rule}, got {value}.{' ' + remedy if remedy else ''}"
 
 
 def _require_number(name: str, value: Any, kind: type, word: str) -> None:
@@ -41,14 +40,14 @@ def _require_number(name: str, value: Any, kind: type, word: str) -> None:
 
 
 def require_at_least(name: str, value: Any, least: int, remedy: str = "") -> None:
-    """Refuse what is not an integer ≥ `least`."""
+    """Reject anything but an integer ≥ `least`."""
     _require_number(name, value, numbers.Integral, "an integer")
     if value < least:
         raise InvalidValueError(name, f"be at least {least}", value, remedy)
 
 
 def require_positive(name: str, value: Any, remedy: str = "") -> None:
-    """Refuse what is not a finite number > 0."""
+    """Reject anything but a finite number > 0."""
     _require_number(name, value, numbers.Real, "a number")
     if not (value > 0 and math.isfinite(value)):
         rule = "be finite" if value == math.inf else "be positive"
@@ -56,7 +55,7 @@ def require_positive(name: str, value: Any, remedy: str = "") -> None:
 
 
 def require_not_negative(name: str, value: Any, remedy: str = "") -> None:
-    """Refuse what is not a finite number ≥ 0."""
+    """Reject anything but a finite number ≥ 0."""
     _require_number(name, value, numbers.Real, "a number")
     if not (value >= 0 and math.isfinite(value)):
         rule = "be finite" if value == math.inf else "not be negative"
@@ -64,7 +63,7 @@ def require_not_negative(name: str, value: Any, remedy: str = "") -> None:
 
 
 def require_examples(x: Any, y: Any, dim: int | None = None) -> None:
-    """Refuse x and y that are not n inputs, of `dim` coordinates, and n labels."""
+    """Reject x and y unless they are n inputs of `dim` coordinates and n labels."""
     if x.ndim != 2 or dim not in (None, x.shape[1]):
         wanted = "dim" if dim is None else dim
         rule = f"have shape (examples, {wanted})"
@@ -76,14 +75,14 @@ def require_examples(x: Any, y: Any, dim: int | None = None) -> None:
 
 
 def require_query(query: Any, dim: int) -> None:
-    """Refuse a query that is not one input of `dim` coordinates."""
+    """Reject a query that is not one input of `dim` coordinates."""
     if query.shape != (dim,):
         rule = f"be one input of {dim} coordinates"
         raise InvalidValueError("query", rule, f"shape {query.shape}")
 
 
 def require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """Refuse a name that is not among `choices`, and suggest the nearest.
+    """Reject a name that is not among `choices`, and suggest the nearest one.
 
     Example:
         >>> try:

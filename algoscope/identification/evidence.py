@@ -1,7 +1,7 @@
-"""What else speaks for the answer, measured on a few datasets of the task.
+"""Further evidence for an answer, measured on a few datasets of the task.
 
-The implied weights, the influence of each label on a prediction, and the symmetries
-are compared between the predictor and the nearest hypothesis.
+The predictor and the nearest hypothesis are compared by their implied weights, by the
+influence of each label on a prediction, and by their symmetries.
 """
 
 from typing import Any
@@ -10,11 +10,8 @@ import jax
 import numpy as np
 
 from algoscope.comparison.gradients import influences
-from algoscope.comparison.metrics import (
-    cosine_similarity,
-    implied_weights,
-    squared_distance,
-)
+from algoscope.comparison.implied_weights import implied_weights
+from algoscope.comparison.metrics import cosine_similarity, squared_distance
 from algoscope.comparison.predict import held_out, predict_queries
 from algoscope.comparison.symmetries import symmetries
 from algoscope.identification.fitting import Hypothesis
@@ -22,10 +19,10 @@ from algoscope.predictors import BlackBox, Predictor
 from algoscope.tasks.task import Task
 
 BLACK_BOX_DATASETS, DATASETS = 3, 12
-INFLUENCED = 8  # the most examples before a query whose labels are moved
+MOST_INFLUENCES = 8  # examples before a query whose influence is measured
 
 
-def gather(
+def gather_evidence(
     predictor: Predictor | BlackBox,
     hypothesis: Hypothesis,
     task: Task,
@@ -35,8 +32,8 @@ def gather(
     """Return the evidence, as numbers by name.
 
     `ilwd` is ‖ŵ − ŵ′‖²/d at the last n of each regime, from `num_queries` queries;
-    `influence` the mean cosine and squared distance of ∂ŷ/∂y; a symmetry is the
-    relative change of a prediction that it should leave alone.
+    `influence` is the mean cosine and squared distance of ∂ŷ/∂y; `symmetries` are the
+    relative changes of predictions under each symmetry, 0 where it is kept.
     """
     is_black_box = isinstance(predictor, BlackBox)
     count = BLACK_BOX_DATASETS if is_black_box else DATASETS
@@ -58,7 +55,7 @@ def gather(
         for name, _, n in spans:
             target, nearest = implied_after(n, predictor), implied_after(n, hypothesis)
             ilwd[name] = _mean(squared_distance(target, nearest, task.dim))
-        short = slice(0, min(INFLUENCED, num_examples) + 1)
+        short = slice(0, min(MOST_INFLUENCES, num_examples) + 1)
         moved = influences(predictor, x[:, short], y[:, short])
         expected = influences(hypothesis, x[:, short], y[:, short])
         broken = [symmetries(each, x, y, seed=seed) for each in (predictor, hypothesis)]
@@ -81,6 +78,6 @@ def gather(
 
 
 def _mean(values: np.ndarray) -> float | None:
-    """Return the mean of what is finite, or nothing."""
+    """Return the mean of the finite values, or None if there are none."""
     finite = values[np.isfinite(values)]
     return float(finite.mean()) if finite.size else None

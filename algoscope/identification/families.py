@@ -1,4 +1,11 @@
-"""A hypothesis up to its parameters: what `families` lists and `fitting` fits."""
+"""The families of learning algorithms that `identify` considers.
+
+A family is an algorithm with free parameters: continuous ones, which `fitting` searches
+in a range, and discrete choices such as the number of steps, which are all tried. Its
+`predict` returns the predictions of all choices at once, each from the examples before.
+
+To add a family, add an entry to `FAMILIES`.
+"""
 
 import math
 from collections.abc import Callable
@@ -35,12 +42,20 @@ from algoscope.predictors.stochastic import kaczmarz_prefix_weights, sgd_prefix_
 
 Predictions = Float[Array, "choices examples"]
 
-NEAR_ZERO = 0.01  # from here on, the grid of a parameter that may be 0 is geometric
+NEAR_ZERO = 0.01  # where the grid of a parameter that may be 0 becomes geometric
+STEPS = (*range(1, 17), 24, 32, 48, 64)
+FEW_STEPS = tuple(range(1, 13))
+NEIGHBORS = tuple(range(1, 13))
+WEIGHTINGS: tuple[tuple[Any, Any], ...] = (  # of neighbors, with the power
+    ("uniform", 2),
+    ("weighted", 2),
+    ("weighted", 1),
+)
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A continuous parameter, and the range in which it is sought."""
+    """A continuous parameter, and the range in which it is searched."""
 
     name: str
     low: float
@@ -48,7 +63,7 @@ class Parameter:
     scale: Literal["log", "linear", "from zero"] = "log"
 
     def grid(self, size: int) -> np.ndarray:
-        """Return points over the whole range, in the coordinate of the search."""
+        """Return coordinates over the whole range; on a log scale, logarithms."""
         if self.scale == "from zero":
             steps = np.linspace(0, math.log1p(self.high / NEAR_ZERO), size)
             return NEAR_ZERO * np.expm1(steps)
@@ -57,7 +72,7 @@ class Parameter:
         return np.log(points) if self.scale == "log" else points
 
     def value(self, coordinate: Any) -> Any:
-        """Return the value at a coordinate, a number or a traced one."""
+        """Return the value at a coordinate, which JAX may trace."""
         if self.scale != "log":
             return coordinate
         exp = math.exp if isinstance(coordinate, float) else jnp.exp
@@ -66,35 +81,32 @@ class Parameter:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """A learning algorithm up to its parameters."""
+    """A learning algorithm with free parameters."""
 
     name: str
     predict: Callable[..., Predictions]
     parameters: tuple[Parameter, ...] = ()
     choices: tuple[dict[str, Any], ...] = ({},)
-    fixed: tuple[tuple[str, Any], ...] = ()  # what this variant of the family assumes
+    fixed: tuple[tuple[str, Any], ...] = ()  # parameters of this variant
 
     @property
     def num_parameters(self) -> int:
-        """How many numbers are fitted, discrete ones included."""
+        """How many parameters distinguish it: continuous, discrete and fixed ones."""
         return len(self.parameters) + (len(self.choices) > 1) + len(self.fixed)
 
 
-STEPS = (*range(1, 17), 24, 32, 48, 64)
-FEW_STEPS = tuple(range(1, 13))
-NEIGHBORS = tuple(range(1, 13))
-
-
-def _apply(
+def _predict_next(
     weights: Float[Array, "*choices prefixes dim"], x: Float[Array, "examples dim"]
 ) -> Float[Array, "*choices examples"]:
-    """Return wᵢᵀxᵢ₊₁: the weights after i examples, on the next input."""
+    """Return wᵢᵀxᵢ₊₁: the weights after i examples, applied to the next input."""
     return jnp.einsum("...nd,nd->...n", weights[..., :-1, :], x)
 
 
 def _linear(prefix_weights: Callable) -> Callable[..., Predictions]:
+    """Return `predict` of a family without choices, from its weights."""
+
     def predict(x, y, **parameters):
-        return _apply(prefix_weights(x, y, **parameters), x)[None]
+        return _predict_next(prefix_weights(x, y, **parameters), x)[None]
 
     return predict
 
@@ -102,15 +114,17 @@ def _linear(prefix_weights: Callable) -> Callable[..., Predictions]:
 def _iterative(
     iterates: Callable, steps: tuple[int, ...]
 ) -> Callable[..., Predictions]:
+    """Return `predict` of a family whose choices are numbers of steps."""
+
     def predict(x, y, **parameters):
         w = iterates(x, y, num_steps=max(steps), **parameters)
-        return _apply(w[np.array(steps)], x)
+        return _predict_next(w[np.array(steps)], x)
 
     return predict
 
 
 def _centered(weights: Callable) -> Callable[..., Predictions]:
-    """Return the affine version of a solver: it fits deviations from the means.
+    """Return `predict` of a solver with an intercept, which fits centered data.
 
     ŷ = ȳ + wᵀ(x′ − x̄), with w from XᵀX − n x̄x̄ᵀ and XᵀY − n x̄ȳ.
     """
@@ -131,7 +145,7 @@ def _centered(weights: Callable) -> Callable[..., Predictions]:
 def _prefix_means(
     values: Float[Array, "examples dim"],
 ) -> Float[Array, "prefixes dim"]:
-    """Return the mean after each prefix, and 0 without examples: XᵀY/n with X = 1."""
+    """Return the mean of each prefix, and 0 without examples."""
     return jnp.concatenate(
         [
             jnp.zeros((1, values.shape[1]), values.dtype),
@@ -147,8 +161,8 @@ def _ridge_from_moments(gram, moment, counts, *, penalty):
 
 
 def _ols_from_moments(gram, moment, counts):
-    # The moments square the condition number: what is below 10⁻¹¹ of the largest
-    # eigenvalue is taken for the rounding of a direction that was not seen.
+    # The moments have the squared condition number of x: eigenvalues below 10⁻¹¹ of
+    # the largest count as rounding errors of directions that were not seen.
     values, vectors = jnp.linalg.eigh(gram)
     kept = values > 1e-11 * jnp.maximum(values[:, -1:], 1e-300)
     inverse = jnp.where(kept, 1 / jnp.where(kept, values, 1), 0)
@@ -156,7 +170,7 @@ def _ols_from_moments(gram, moment, counts):
 
 
 def _affine_sgd(x, y, *, learning_rate, penalty, power=0.0):
-    """The intercept is one more weight, whose input is 1 and which is not penalized."""
+    """SGD with an intercept: one more weight, with input 1 and without penalty."""
     extended = jnp.concatenate([x, jnp.ones((len(x), 1), x.dtype)], axis=1)
     penalties = jnp.concatenate(
         [jnp.full(x.shape[1], penalty, x.dtype), jnp.zeros(1, x.dtype)]
@@ -164,7 +178,7 @@ def _affine_sgd(x, y, *, learning_rate, penalty, power=0.0):
     w = sgd_prefix_weights(
         extended, y, learning_rate=learning_rate, penalty=penalties, power=power
     )
-    return _apply(w, extended)[None]
+    return _predict_next(w, extended)[None]
 
 
 def _neighbors(x, y):
@@ -175,18 +189,6 @@ def _neighbors(x, y):
             for k in NEIGHBORS
         ]
     )
-
-
-WEIGHTINGS: tuple[tuple[Any, Any], ...] = (
-    ("uniform", 2),
-    ("weighted", 2),
-    ("weighted", 1),
-)
-NEIGHBOR_CHOICES = tuple(
-    {"k": k, "weighting": weighting, **({"power": 1} if power == 1 else {})}
-    for weighting, power in WEIGHTINGS
-    for k in NEIGHBORS
-)
 
 
 def _running_mean(x, y):
@@ -201,14 +203,19 @@ def _steps(steps: tuple[int, ...]) -> tuple[dict[str, Any], ...]:
     return tuple({"steps": k} for k in steps)
 
 
+NEIGHBOR_CHOICES = tuple(
+    {"k": k, "weighting": weighting, **({"power": 1} if power == 1 else {})}
+    for weighting, power in WEIGHTINGS
+    for k in NEIGHBORS
+)
 PENALTY = Parameter("penalty", 1e-4, 1e2)
 SPARSE_PENALTY = Parameter("penalty", 1e-4, 1e1)
 RATE = Parameter("learning_rate", 1e-4, 1.0)
-SMALL_PENALTY = Parameter("penalty", 0.0, 1e1, "from zero")
+PENALTY_FROM_ZERO = Parameter("penalty", 0.0, 1e1, "from zero")
 INTERCEPT = (("intercept", True),)
 DECAY = (("power", 0.25),)
 
-# The simpler of two that fit equally well is the earlier one.
+# Of two families that fit equally well with equally many parameters, the earlier wins.
 FAMILIES: tuple[Family, ...] = (
     Family("zero", _linear(zero_prefix_weights)),
     Family("mean", _running_mean),
@@ -225,12 +232,12 @@ FAMILIES: tuple[Family, ...] = (
     Family("knn", _neighbors, choices=NEIGHBOR_CHOICES),
     Family("nadaraya_watson", _kernel, (Parameter("bandwidth", 0.05, 20.0),)),
     Family("sgd", _linear(sgd_prefix_weights), (RATE,)),
-    Family("sgd", _linear(sgd_prefix_weights), (RATE, SMALL_PENALTY)),
-    Family("sgd", _affine_sgd, (RATE, SMALL_PENALTY), fixed=INTERCEPT),
+    Family("sgd", _linear(sgd_prefix_weights), (RATE, PENALTY_FROM_ZERO)),
+    Family("sgd", _affine_sgd, (RATE, PENALTY_FROM_ZERO), fixed=INTERCEPT),
     Family(
         "sgd",
         partial(_affine_sgd, **dict(DECAY)),
-        (RATE, SMALL_PENALTY),
+        (RATE, PENALTY_FROM_ZERO),
         fixed=INTERCEPT + DECAY,
     ),
     Family(
@@ -242,7 +249,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "gd",
         _iterative(gd_iterates, FEW_STEPS[1:]),
-        (RATE, SMALL_PENALTY),
+        (RATE, PENALTY_FROM_ZERO),
         _steps(FEW_STEPS[1:]),
     ),
     Family("newton", _iterative(newton_iterates, STEPS[:16]), (), _steps(STEPS[:16])),
@@ -278,4 +285,3 @@ FAMILIES: tuple[Family, ...] = (
         _steps(FEW_STEPS),
     ),
 )
-NAMES = tuple(dict.fromkeys(family.name for family in FAMILIES))

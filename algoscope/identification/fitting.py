@@ -1,11 +1,12 @@
-"""Fitting a family to what a black box predicted: a grid, then Gauss-Newton.
+"""Fitting families to the answers of a predictor: a grid, then Gauss-Newton steps.
 
-The distance of a hypothesis A to the box f is
+The distance between a hypothesis A and the predictor f is
 
     ρ = mean over datasets i and prefixes n ≥ 1 of (f − A)² / cᵢ,
 
-where cᵢ is the mean square of the labels and predictions of dataset i, so that no
-dataset counts for more because its numbers are large. ρ = 0 is the same function.
+where cᵢ is the mean square of the labels of dataset i plus that of the predictions, so
+that a dataset does not count more because its numbers are large. ρ = 0 means that both
+are the same function.
 """
 
 from dataclasses import dataclass
@@ -24,26 +25,26 @@ from algoscope.model.tokens import append_query
 
 BLOCK = 48  # datasets in one compiled call
 GRID_SIZE = {0: 1, 1: 36, 2: 9}  # points per parameter, by the number of parameters
-ROUNDS = ((6, 4), (12, 1))  # steps, and how many choices go on
-PROGRESS = 1e-3  # a step that gains a smaller share is the last
+ROUNDS = ((6, 4), (12, 1))  # Gauss-Newton steps, and how many choices remain after them
+SMALLEST_GAIN = 1e-3  # a step that reduces ρ by a smaller share is the last
 DIFFERENCE = 1e-6  # for numerical derivatives
-FOUND = 1e-12  # a distance at which no other choice needs a try
-POLISHED = 6  # families that are polished even so
-FAR = 1e6  # what a residual that is no number, or larger, counts as
+FOUND = 1e-12  # at a smaller ρ the algorithm is found, and others need not be tried
+ALWAYS_POLISHED = 6  # nearest families, polished even if the algorithm is found
+LARGEST_RESIDUAL = 1e6  # larger residuals, and NaN, count as this
 DAMPINGS = (0.0, 1e-3, 0.1, 10.0, 1e3)
 
 
 @dataclass(frozen=True)
 class Observations:
-    """Datasets, and what the black box predicted at every position of each."""
+    """Datasets, and what the predictor answered at every position of each."""
 
     x: Inputs
     y: Labels
-    predictions: Labels  # NaN where there is none
+    predictions: Labels  # NaN where there is no answer
 
     @cached_property
     def weights(self) -> Labels:
-        """Return 1/cᵢ where there is something to compare, 0 elsewhere."""
+        """Return 1/cᵢ at each position that counts, 0 where there is no answer."""
         counted = np.isfinite(self.predictions)
         counted[:, 0] = False  # before the first example nothing has been learned
         size = np.where(counted, self.predictions, 0) ** 2
@@ -54,11 +55,12 @@ class Observations:
     def residuals(
         self, hypotheses: Float[np.ndarray, "*some datasets examples"]
     ) -> Float[np.ndarray, "*some datasets examples"]:
-        """Return (A − f)/√cᵢ, 0 where there is nothing to compare."""
+        """Return (A − f)/√cᵢ, 0 where there is no answer."""
         weights = self.weights
         with np.errstate(invalid="ignore", over="ignore"):
             differences = (hypotheses - self.predictions) * np.sqrt(weights)
-        bounded = np.clip(np.nan_to_num(differences, nan=FAR), -FAR, FAR)
+        numbers = np.nan_to_num(differences, nan=LARGEST_RESIDUAL)
+        bounded = np.clip(numbers, -LARGEST_RESIDUAL, LARGEST_RESIDUAL)
         return np.where(weights > 0, bounded, 0.0)
 
     def distances(
@@ -69,11 +71,11 @@ class Observations:
         return np.sum(self.residuals(hypotheses) ** 2, axis=-1) / counted
 
     def take(self, index: slice | np.ndarray) -> "Observations":
-        """Return some of the datasets."""
+        """Return the datasets at these indices."""
         return Observations(self.x[index], self.y[index], self.predictions[index])
 
     def join(self, other: "Observations") -> "Observations":
-        """Return both together."""
+        """Return the datasets of both."""
         return Observations(
             np.concatenate([self.x, other.x]),
             np.concatenate([self.y, other.y]),
@@ -95,9 +97,9 @@ def _predict(
 def predict_family(
     family: Family, point: Float[np.ndarray, " parameters"], x: Inputs, y: Labels
 ) -> Float[np.ndarray, "choices datasets examples"]:
-    """Return the predictions of all choices at some coordinates, in float64.
+    """Return the predictions of all choices at a point of the search, in float64.
 
-    Datasets go through in blocks of one size, so that each family compiles once.
+    Datasets are processed in blocks of one size, so that each family compiles once.
     """
     with jax.enable_x64(True):
         predictions = run_in_batches(partial(_predict, family, point), x, y, BLOCK)
@@ -106,7 +108,7 @@ def predict_family(
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """One member of a family: a choice and coordinates for its parameters."""
+    """One member of a family: a choice, and coordinates of its parameters."""
 
     family: Family
     choice: int
@@ -154,11 +156,35 @@ class Hypothesis:
         return self.family.predict(x, y, **self._continuous)[self.choice]
 
     def predict(self, x: Inputs, y: Labels) -> Labels:
-        """Return its predictions at every position of every dataset, in float64."""
+        """Return the predictions at every position of every dataset, in float64."""
         return predict_family(self.family, self.coordinates, x, y)[self.choice]
 
 
-Starts = list[tuple[float, Hypothesis]]  # with their ρ, the nearest first
+Starts = list[tuple[float, Hypothesis]]  # with ρ, the nearest first
+
+
+def fit_families(observations: Observations, progress: Progress) -> list[Hypothesis]:
+    """Return the nearest member of every family, in the order of `FAMILIES`.
+
+    Families are polished in the order of their distance on the grid. Once the algorithm
+    is found, only the nearest families are still polished.
+    """
+    scanned = []
+    steps = Steps(progress, "trying families", len(FAMILIES))
+    for family in FAMILIES:
+        scanned.append(scan(family, observations))
+        steps.add(note=family.name)
+    found, hypotheses = False, {}
+    steps = Steps(progress, "fitting families", len(FAMILIES))
+    order = sorted(range(len(scanned)), key=lambda index: scanned[index][0][0])
+    for place, index in enumerate(order):
+        loss, hypothesis = scanned[index][0]
+        if not found or place < ALWAYS_POLISHED:
+            loss, hypothesis = polish(scanned[index], observations)
+        steps.add(note=hypothesis.family.name)
+        found = found or loss < FOUND
+        hypotheses[index] = hypothesis
+    return [hypotheses[index] for index in range(len(scanned))]
 
 
 def scan(family: Family, observations: Observations) -> Starts:
@@ -182,9 +208,9 @@ def scan(family: Family, observations: Observations) -> Starts:
 
 
 def polish(starts: Starts, observations: Observations) -> tuple[float, Hypothesis]:
-    """Return the nearest member of a family.
+    """Return the nearest member of a family, and its ρ.
 
-    All choices take some steps from where they start; the nearest then take more.
+    All choices take a few steps from their best grid points; the nearest take more.
     """
     if not starts[0][1].family.parameters:
         return starts[0]
@@ -198,36 +224,12 @@ def polish(starts: Starts, observations: Observations) -> tuple[float, Hypothesi
     return starts[0]
 
 
-def fit(observations: Observations, progress: Progress) -> list[Hypothesis]:
-    """Return the nearest member of every family.
-
-    Families are polished from the most promising on. Once one of them is the predictor
-    itself, those that the grid puts far behind stay as they are.
-    """
-    scanned = []
-    steps = Steps(progress, "trying families", len(FAMILIES))
-    for family in FAMILIES:
-        scanned.append(scan(family, observations))
-        steps.add(note=family.name)
-    found, hypotheses = False, {}
-    steps = Steps(progress, "fitting families", len(FAMILIES))
-    ranks = sorted(range(len(scanned)), key=lambda index: scanned[index][0][0])
-    for place, index in enumerate(ranks):
-        loss, hypothesis = scanned[index][0]
-        if not found or place < POLISHED:
-            loss, hypothesis = polish(scanned[index], observations)
-        steps.add(note=hypothesis.family.name)
-        found = found or loss < FOUND
-        hypotheses[index] = hypothesis
-    return [hypotheses[index] for index in range(len(scanned))]
-
-
 def refine(
     start: Hypothesis, observations: Observations, iterations: int = 12
 ) -> tuple[float, Hypothesis]:
     """Return the hypothesis after Gauss-Newton steps on its parameters, and its ρ.
 
-    Each step takes the least damping that brings it nearer.
+    Each step uses the smallest damping that reduces ρ.
     """
     family, choice = start.family, start.choice
     lows, highs = np.transpose([p.grid(2) for p in family.parameters])
@@ -251,7 +253,7 @@ def refine(
             if there @ there < before:
                 best, center = tried, there
                 break
-        if not center @ center < before * (1 - PROGRESS):
+        if not center @ center < before * (1 - SMALLEST_GAIN):
             break
     counted = max(int((observations.weights > 0).sum()), 1)
     return float(center @ center) / counted, Hypothesis(family, choice, best)

@@ -1,74 +1,59 @@
-"""The distance of a hypothesis over the datasets that it fits best, with its interval.
+"""Which learning algorithm does a predictor run? It is asked, and families are fitted.
 
-A solver that did not converge on a few datasets, or ties that it breaks another way, do
-not make another algorithm.
+1. The predictor is asked on datasets, half of them to fit, half of them to test.
+2. Every family of algorithms is fitted to its answers (`fitting`).
+3. It is asked again, on datasets on which the nearest hypotheses disagree (`suites`).
+4. The hypotheses are ranked by their distance on what was not fitted (`ranking`).
 """
 
 import warnings
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from algoscope.comparison.compare import DEFAULT_EXAMPLES, asked_on
 from algoscope.comparison.intervals import regime_spans
-from algoscope.comparison.metrics import squared_prediction_difference
 from algoscope.comparison.predict import counted, predict_exactly
 from algoscope.foundation.machine import provenance
 from algoscope.foundation.progress import Progress, shown
 from algoscope.foundation.validation import require_at_least, require_choice
-from algoscope.identification.evidence import gather
-from algoscope.identification.fitting import Hypothesis, Observations, fit, refine
-from algoscope.identification.result import Candidate, Identification, Regime
-from algoscope.identification.suites import SUITES, Probes, draw_probes
+from algoscope.identification.evidence import gather_evidence
+from algoscope.identification.fitting import (
+    Hypothesis,
+    Observations,
+    fit_families,
+    refine,
+)
+from algoscope.identification.ranking import (
+    best_fitted,
+    confidence,
+    describe_candidate,
+    describe_regime,
+    rank,
+    trimmed_mean,
+)
+from algoscope.identification.result import Identification
+from algoscope.identification.suites import (
+    SUITES,
+    Probes,
+    draw_probes,
+    most_contested,
+)
 from algoscope.model.learner import InContextLearner
 from algoscope.predictors import BlackBox, Predictor, PredictorFailedError
 from algoscope.tasks.task import Task
 
-KEPT = 0.8  # of the datasets, those that a hypothesis fits best
-RESAMPLES = 1000  # for an interval
-
-
-def best_fitted(
-    per_dataset: Float[np.ndarray, "*rest datasets"],
-) -> Int[np.ndarray, "*rest kept"]:
-    """Return the places of the datasets that fit best, the best first."""
-    num_kept = max(round(KEPT * per_dataset.shape[-1]), 1)
-    return np.argsort(per_dataset, axis=-1, kind="stable")[..., :num_kept]
-
-
-def typical(
-    per_dataset: Float[np.ndarray, "*rest datasets"],
-) -> Float[np.ndarray, " *rest"]:
-    """Return the mean over the datasets that fit best."""
-    nearest = np.take_along_axis(per_dataset, best_fitted(per_dataset), axis=-1)
-    return np.asarray(nearest.mean(axis=-1))
-
-
-def interval(
-    per_dataset: Float[np.ndarray, " datasets"], seed: int
-) -> tuple[float, float]:
-    """Return the 95 % bootstrap interval of `typical`, over all datasets."""
-    n = len(per_dataset)
-    drawn = np.random.default_rng(seed).integers(0, n, (RESAMPLES, n))
-    # No interpolation: where a hypothesis diverges, a mean may be infinite.
-    bounds = np.quantile(
-        typical(per_dataset[drawn]), [0.025, 0.975], method="inverted_cdf"
-    )
-    return float(bounds[0]), float(bounds[1])
-
-
 Domain = Literal["task", "everywhere"]
 
-# A learned algorithm is approximate and only meant for its task; a programmed one is
-# exact everywhere, up to a solver's tolerance.
+# The largest distance at which a hypothesis counts as the same algorithm. A learned
+# algorithm is approximate and only meant for its task; a programmed one is exact
+# everywhere, up to the tolerance of a solver.
 THRESHOLD: dict[Domain, float] = {"task": 0.05, "everywhere": 0.01}
-EXACT = 1e-10  # a distance that is rounding
-SLACK = 1.1  # distances in this ratio are the same
-CONTENDERS = 5  # hypotheses between which the second round decides
-POOL = 8  # datasets to choose from, for each one chosen
+DATASETS, BLACK_BOX_DATASETS = 192, 96  # by default
+CONTENDERS = 5  # nearest hypotheses, between which the contested datasets decide
+POOL = 8  # datasets to choose from, for each contested dataset
 FITTED = 48  # datasets that families are fitted to, at least
-FOLDS = 4  # of the data, on each of which the winner's parameters are fitted again
+FOLDS = 4  # disjoint parts of the data, to each of which the winner is fitted again
 
 
 def identify(
@@ -82,20 +67,36 @@ def identify(
     with_evidence: bool = True,
     progress: Progress | bool = True,
 ) -> Identification:
-    """Say which learning algorithm a predictor runs.
+    """Find which learning algorithm a predictor runs.
 
-    A model knows its task; for any other predictor, `task` says on which data it is
-    asked. `num_examples` is by default 20, or as many as a model has room for.
-    `domain` is where it is held to the answer: on its `task`, the default for an
-    `InContextLearner`, or `everywhere`, on data of other kinds too, for all others.
-    Without `with_evidence` only the distances are measured, which is faster.
-    `num_datasets` is by default 96 for a black box and 192 for what JAX runs.
+    Args:
+        predictor: a model, a textbook predictor, or a black box.
+        task: the distribution of datasets to ask about. A model knows its own; any
+            other predictor needs it.
+        num_examples: the most examples before a query, by default 20 or as many as a
+            model has room for.
+        num_datasets: datasets to ask about, by default 96 for a black box and 192 for
+            a predictor that JAX runs.
+        domain: where the answer must hold: on its "task", the default for a model, or
+            "everywhere", on other kinds of data too, the default for all others.
+        seed: of the datasets.
+        with_evidence: whether to measure implied weights, influences and symmetries
+            too; without them it is faster.
+        progress: True for progress bars, False for none, or a function to call.
+
+    Example:
+        >>> import algoscope as asc
+        >>> data = asc.LinearRegression(dim=2)
+        >>> found = asc.identify(asc.ridge(0.3), data, num_examples=8, num_datasets=32)
+        >>> found.verdict, round(found.parameters["penalty"], 3)
+        ('ridge', 0.3)
     """
     task, room = asked_on(predictor, task, num_examples)
     num_examples = num_examples or min(room, DEFAULT_EXAMPLES)
     require_at_least("num_examples", num_examples, 2)
     if num_datasets is None:
-        num_datasets = 96 if isinstance(predictor, BlackBox) else 192
+        is_black_box = isinstance(predictor, BlackBox)
+        num_datasets = BLACK_BOX_DATASETS if is_black_box else DATASETS
     require_at_least("num_datasets", num_datasets, 16)
     require_at_least("seed", seed, 0)
     if domain is None:
@@ -125,9 +126,9 @@ def _identify(
     with_evidence: bool,
     progress: Progress,
 ) -> Identification:
-    suites = ("task",) if domain == "task" else SUITES
+    """Return the answer; all arguments have been checked."""
     to_fit, to_test, pool = draw_probes(
-        suites,
+        ("task",) if domain == "task" else SUITES,
         task,
         sizes=(num_datasets // 2, num_datasets // 2, POOL * num_datasets // 4),
         num_examples=num_examples + 1,
@@ -140,40 +141,40 @@ def _identify(
 
     training, testing = ask(to_fit), ask(to_test)
     sample = training.take(slice(None, None, max(len(training.x) // FITTED, 1)))
-    hypotheses = fit(sample, progress)
+    hypotheses = fit_families(sample, progress)
 
-    first = [_distance(h, testing) for h in hypotheses]
-    order = np.argsort(first, kind="stable")
+    order = np.argsort([_distance(h, testing) for h in hypotheses], kind="stable")
     for i in order[:CONTENDERS]:
-        hypotheses[i] = _refine_typical(hypotheses[i], training)
-    nearest = [hypotheses[i] for i in order[:CONTENDERS]]
-    contested = ask(_contested(nearest, pool))
+        hypotheses[i] = _refine_on_best_fitted(hypotheses[i], training)
+    disputed = np.stack(
+        [hypotheses[i].predict(pool.x, pool.y) for i in order[:CONTENDERS]]
+    )
+    contested = ask(most_contested(pool, disputed, len(pool.x) // POOL))
     observed = testing.join(contested)
 
     predictions = {h: h.predict(observed.x, observed.y) for h in hypotheses}
     per_dataset = {h: observed.distances(p) for h, p in predictions.items()}
-    distances = {h: float(typical(d)) for h, d in per_dataset.items()}
-    ranked = _rank(hypotheses, distances)
+    distances = {h: float(trimmed_mean(d)) for h, d in per_dataset.items()}
+    ranked = rank(hypotheses, distances)
     winner = ranked[0]
-    folds = _refit(winner, training)
+    ranges = _parameter_ranges(winner, training)
     spans = regime_spans(task.dim, num_examples)
     candidates = [
-        _candidate(h, predictions[h], per_dataset[h], observed, spans, seed)
-        for h in ranked
+        describe_candidate(h, predictions[h], observed, spans, seed) for h in ranked
     ]
     threshold = THRESHOLD[domain]
-    regimes = [
-        _regime(name, ranked, candidates, threshold, span) for name, *span in spans
-    ]
     fits = distances[winner] <= threshold
+    evidence = {}
+    if with_evidence:
+        evidence = _evidence(predictor, winner, task, spans, seed)
     return Identification(
         target=predictor.name,
         verdict=winner.family.name if fits else "none",
         parameters=winner.parameters if fits else {},
-        parameter_ranges=folds if fits else {},
-        confidence=_confidence(winner, ranked, per_dataset, seed),
+        parameter_ranges=ranges if fits else {},
+        confidence=confidence(ranked, per_dataset, seed),
         candidates=candidates,
-        regimes=regimes,
+        regimes=[describe_regime(s, ranked, candidates, threshold) for s in spans],
         domain=domain,
         threshold=threshold,
         task=repr(task),
@@ -182,64 +183,32 @@ def _identify(
         num_datasets=len(training.x) + len(observed.x),
         seed=seed,
         versions=provenance(),
-        evidence=_evidence(predictor, winner, task, spans, seed)
-        if with_evidence
-        else {},
+        evidence=evidence,
     )
 
 
 def _distance(hypothesis: Hypothesis, observed: Observations) -> float:
     predictions = hypothesis.predict(observed.x, observed.y)
-    return float(typical(observed.distances(predictions)))
+    return float(trimmed_mean(observed.distances(predictions)))
 
 
-def _refine_typical(hypothesis: Hypothesis, observed: Observations) -> Hypothesis:
-    """Return the hypothesis fitted to the datasets that it fits best."""
+def _refine_on_best_fitted(
+    hypothesis: Hypothesis, observed: Observations
+) -> Hypothesis:
+    """Return the hypothesis, fitted again to the datasets that it fits best."""
     if not hypothesis.family.parameters:
         return hypothesis
     distances = observed.distances(hypothesis.predict(observed.x, observed.y))
     return refine(hypothesis, observed.take(best_fitted(distances)))[1]
 
 
-def _contested(nearest: list[Hypothesis], pool: Probes) -> Probes:
-    """Return the eighth of the pool on which the nearest hypotheses differ most.
-
-    How far two differ on a dataset is relative to the labels; what counts is the
-    difference of the two that differ least, so that every pair is told apart.
-    """
-    predictions = np.stack([h.predict(pool.x, pool.y) for h in nearest])[:, :, 1:]
-    scale = np.mean(pool.y**2, axis=1) + 1e-300
-    with np.errstate(over="ignore", invalid="ignore"):  # one of them may diverge
-        pairs = [
-            np.mean((a - b) ** 2, axis=1) / scale
-            for i, a in enumerate(predictions)
-            for b in predictions[:i]
-        ]
-        usual = [np.median(pair) + 1e-300 for pair in pairs]
-        relative = np.array([p / u for p, u in zip(pairs, usual, strict=True)])
-    score = np.where(np.isfinite(relative), relative, 0.0).min(axis=0)
-    return pool.take(np.argsort(-score, kind="stable")[: len(pool.x) // POOL])
-
-
-def _rank(
-    hypotheses: list[Hypothesis], distances: dict[Hypothesis, float]
-) -> list[Hypothesis]:
-    """Return the hypotheses by distance; of equals, the simplest first."""
-    best = min(distances.values())
-    equal = max(SLACK * best, EXACT)
-    ties = [h for h in hypotheses if distances[h] <= equal]
-    winner = min(ties, key=lambda h: h.family.num_parameters)
-    others = [h for h in hypotheses if h is not winner]
-    return [winner, *sorted(others, key=distances.__getitem__)]
-
-
-def _refit(
-    winner: Hypothesis, observations: Observations
+def _parameter_ranges(
+    winner: Hypothesis, observed: Observations
 ) -> dict[str, tuple[float, float]]:
-    """Return, for each continuous parameter, its range over disjoint quarters."""
+    """Return the range of each continuous parameter over disjoint parts of the data."""
     if not winner.family.parameters:
         return {}
-    parts = [observations.take(slice(fold, None, FOLDS)) for fold in range(FOLDS)]
+    parts = [observed.take(slice(fold, None, FOLDS)) for fold in range(FOLDS)]
     fitted = [refine(winner, part)[1].parameters for part in parts]
     return {
         p.name: (min(f[p.name] for f in fitted), max(f[p.name] for f in fitted))
@@ -254,85 +223,9 @@ def _evidence(
     spans: list[tuple[str, int, int]],
     seed: int,
 ) -> dict[str, Any]:
-    """Return what else speaks for the answer; none of it if a black box fails now."""
+    """Return further evidence, or nothing, with a warning, if a black box fails now."""
     try:
-        return gather(predictor, winner, task, spans, seed)
+        return gather_evidence(predictor, winner, task, spans, seed)
     except PredictorFailedError as error:
-        warnings.warn(f"{error} The evidence is left out.", stacklevel=3)
+        warnings.warn(f"{error} The evidence is left out.", stacklevel=4)
         return {}
-
-
-def _candidate(
-    hypothesis: Hypothesis,
-    predictions: Float[np.ndarray, "datasets examples"],
-    per_dataset: Float[np.ndarray, " datasets"],
-    observed: Observations,
-    spans: list[tuple[str, int, int]],
-    seed: int,
-) -> Candidate:
-    squares = observed.residuals(predictions) ** 2
-    dim = observed.x.shape[2]
-    spd_of_each = squared_prediction_difference(predictions, observed.predictions, dim)
-    kept = best_fitted(per_dataset)
-    low, high = interval(per_dataset, seed)
-    by_regime, spd = {}, {}
-    for name, start, stop in spans:
-        part = slice(start, stop + 1)
-        counted = observed.weights[kept, part] > 0
-        by_regime[name] = float(squares[kept, part].sum() / max(counted.sum(), 1))
-        spd[name] = (
-            float(np.median(spd_of_each[kept, part][counted]))
-            if counted.any()
-            else float("nan")
-        )
-    return Candidate(
-        family=hypothesis.family.name,
-        name=hypothesis.name,
-        parameters=hypothesis.parameters,
-        distance=float(typical(per_dataset)),
-        low=low,
-        high=high,
-        regimes=by_regime,
-        median_spd=spd,
-    )
-
-
-def _regime(
-    name: str,
-    ranked: list[Hypothesis],
-    candidates: list[Candidate],
-    threshold: float,
-    span: list[int],
-) -> Regime:
-    distances = {h: c.regimes[name] for h, c in zip(ranked, candidates, strict=True)}
-    winner = _rank(ranked, distances)[0]
-    fits = distances[winner] <= threshold
-    return Regime(
-        name=name,
-        first=span[0],
-        last=span[1],
-        verdict=winner.family.name if fits else "none",
-        nearest=winner.name,
-        distance=distances[winner],
-    )
-
-
-def _confidence(
-    winner: Hypothesis,
-    ranked: list[Hypothesis],
-    per_dataset: dict[Hypothesis, Float[np.ndarray, " datasets"]],
-    seed: int,
-) -> float:
-    """Return how often, over resampled datasets, the winner's family is nearest.
-
-    A family that is as near up to the slack does not count against it.
-    """
-    rng = np.random.default_rng(seed)
-    matrix = np.stack([per_dataset[h] for h in ranked])
-    same = np.array([h.family.name == winner.family.name for h in ranked])
-    n = matrix.shape[1]
-    wins = []
-    for _ in range(200):
-        means = typical(matrix[:, rng.integers(0, n, n)])
-        wins.append(means[same].min() <= max(SLACK * means.min(), EXACT))
-    return float(np.mean(wins))

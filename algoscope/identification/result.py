@@ -1,4 +1,4 @@
-"""What an identification found: data that is saved, loaded, tabulated and said."""
+"""The result of `identify`: ranked hypotheses, the answer, and what it rests on."""
 
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -9,16 +9,15 @@ from algoscope.foundation.files import parse_number
 from algoscope.foundation.result import Row, SavedResult
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+NEARLY_OLS = 0.01  # with this penalty or less, ridge regression is close to OLS
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One hypothesis, fitted, and how far it is from what was observed."""
+    """A fitted hypothesis, and how far it is from the predictor."""
 
     family: str
     name: str
@@ -44,7 +43,12 @@ class Regime:
 
 @dataclass(frozen=True, repr=False)
 class Identification(SavedResult):
-    """The ranked answer, with what it rests on."""
+    """Which algorithm a predictor runs: the verdict, and the ranked hypotheses.
+
+    `verdict` is the name of a family, or "none" if no hypothesis is nearer than
+    `threshold`; `confidence` is how often its family is nearest over resampled
+    datasets; `parameter_ranges` are over disjoint parts of the data.
+    """
 
     kind: ClassVar[str] = "identification"
 
@@ -67,12 +71,12 @@ class Identification(SavedResult):
 
     @property
     def nearest(self) -> Candidate:
-        """The best candidate, whether it fits or not."""
+        """The nearest candidate, also if it is too far away to be the answer."""
         return self.candidates[0]
 
     @property
     def runner_up(self) -> Candidate:
-        """The best candidate of another family."""
+        """The nearest candidate of another family."""
         family = self.nearest.family
         return next(c for c in self.candidates if c.family != family)
 
@@ -83,14 +87,20 @@ class Identification(SavedResult):
         where = "on its task" if self.domain == "task" else "on all kinds of data"
         if self.verdict == "none":
             return (
-                f"{self.target} runs none of these algorithms {where}. The nearest, "
-                f"{first.name}, is at a distance of {first.distance:.2g}; at most "
-                f"{self.threshold:g} would count as the same."
+                f"{self.target} runs none of the known algorithms {where}. The nearest "
+                f"is {first.name} at distance {first.distance:.2g}; at most "
+                f"{self.threshold:g} would count as the same algorithm."
             )
+        small = first.family == "ridge" and first.parameters["penalty"] <= NEARLY_OLS
+        remark = (
+            "; a ridge penalty this small is close to least squares (OLS)"
+            if small
+            else ""
+        )
         return (
             f"{self.target} runs {first.name} {where}: distance {first.distance:.2g} "
-            f"(95 % {first.low:.2g}…{first.high:.2g}). The next family is "
-            f"{second.name} at {second.distance:.2g}."
+            f"(95 % interval {first.low:.2g} to {first.high:.2g}){remark}. The nearest "
+            f"other family is {second.name} at {second.distance:.2g}."
         )
 
     def rows(self) -> list[Row]:
@@ -108,7 +118,7 @@ class Identification(SavedResult):
         ]
 
     def plot(self, axes: "Axes | None" = None) -> "Figure":
-        """Draw the distance of every hypothesis, with its interval."""
+        """Draw the distances of the nearest hypotheses, with their intervals."""
         from algoscope.identification.figures import identification_figure
 
         return identification_figure(self, axes)

@@ -1,9 +1,9 @@
 """Datasets that tell learning algorithms apart, in the task's distribution and outside.
 
-Algorithms that agree on the task they were made for part ways elsewhere: k steps of
-gradient descent feel the scale of x where ridge regression hardly does, an average
-feels the label of an outlier, one pass over the examples feels their order. Each suite
-changes the task in one such way.
+Algorithms that agree on the task they were made for differ on other data: k steps of
+gradient descent depend on the scale of x where ridge regression hardly does, an average
+depends on the label of an outlier, one pass over the examples depends on their order.
+Each suite changes the task in one such way.
 """
 
 import itertools
@@ -18,14 +18,14 @@ from algoscope.tasks.task import Task
 
 
 class Probes(NamedTuple):
-    """Datasets to ask about, each with the suite that it comes from."""
+    """Datasets to ask a predictor about, each with the suite that it belongs to."""
 
     x: Float[np.ndarray, "datasets examples dim"]
     y: Float[np.ndarray, "datasets examples"]
     suite: list[str]
 
     def take(self, index: np.ndarray) -> "Probes":
-        """Return some of the datasets."""
+        """Return the datasets at these indices."""
         return Probes(self.x[index], self.y[index], [self.suite[i] for i in index])
 
 
@@ -33,7 +33,7 @@ Change = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 
 
 def _scaled(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-    """Inputs of half, or half again, their size."""
+    """Inputs scaled by 0.5 or by 1.5."""
     return x * rng.choice([0.5, 1.5], size=(len(x), 1, 1))
 
 
@@ -47,7 +47,7 @@ def _skewed(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
 
 
 def _orthogonal(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-    """Inputs that come in orthogonal frames of d."""
+    """Inputs of which each d in a row are orthogonal."""
     datasets, examples, dim = x.shape
     frames = rng.standard_normal((datasets, -(-examples // dim), dim, dim))
     rows = np.linalg.qr(frames)[0].reshape(datasets, -1, dim)
@@ -60,7 +60,7 @@ def _duplicated(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
 
 
 def _shifted(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-    """Inputs around a point other than 0."""
+    """Inputs whose mean is not 0."""
     return x + rng.standard_normal((len(x), 1, x.shape[-1]))
 
 
@@ -79,8 +79,8 @@ def draw_suite(
 ) -> Probes:
     """Return datasets of one suite.
 
-    In all but the task's own, labels have noise of a tenth of the signal's variance,
-    so that those who fit every label and those who smooth differ.
+    Except in the task's own suite, labels have noise of a tenth of the signal's
+    variance or more, so that algorithms that interpolate and those that smooth differ.
     """
     suite = [name] * num_datasets
     if name == "task":
@@ -112,7 +112,10 @@ def draw_probes(
     num_examples: int,
     seed: int,
 ) -> list[Probes]:
-    """Return sets of about the sizes given, in each as many datasets of each suite."""
+    """Return one set per size, each with the same number of datasets of every suite.
+
+    A size that is not a multiple of the number of suites is rounded up.
+    """
     counts = [-(-size // len(suites)) for size in sizes]
     ends = np.cumsum([0, *counts])
     parts = [
@@ -133,3 +136,27 @@ def draw_probes(
         )
         for a, b in itertools.pairwise(ends)
     ]
+
+
+def most_contested(
+    probes: Probes,
+    predictions: Float[np.ndarray, "hypotheses datasets examples"],
+    num_datasets: int,
+) -> Probes:
+    """Return the datasets on which the hypotheses disagree most.
+
+    The disagreement of two hypotheses on a dataset is relative to the labels and to
+    their median disagreement. A dataset is scored by the pair that disagrees least on
+    it, so that every pair is told apart.
+    """
+    predictions = predictions[:, :, 1:]  # before the first example nothing is learned
+    scale = np.mean(probes.y**2, axis=1) + 1e-300
+    with np.errstate(over="ignore", invalid="ignore"):  # a hypothesis may diverge
+        pairs = [
+            np.mean((a - b) ** 2, axis=1) / scale
+            for i, a in enumerate(predictions)
+            for b in predictions[:i]
+        ]
+        relative = np.array([pair / (np.median(pair) + 1e-300) for pair in pairs])
+    score = np.where(np.isfinite(relative), relative, 0.0).min(axis=0)
+    return probes.take(np.argsort(-score, kind="stable")[:num_datasets])

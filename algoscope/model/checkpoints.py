@@ -33,12 +33,17 @@ EVALUATION = "evaluation.json"  # a saved `Comparison`: the numbers of the card'
 
 
 def shipped_models() -> list[str]:
-    """Return the names of the models that come with the package."""
+    """Return the names of the models that come with the package.
+
+    Example:
+        >>> shipped_models()
+        ['control-d4', 'linear-d1', 'linear-d2', 'linear-d4', 'linear-d8']
+    """
     return sorted(path.parent.name for path in MODELS.glob(f"*/{WEIGHTS}"))
 
 
 def locate(name: str | Path) -> Path:
-    """Return the directory of a shipped model or of a saved one."""
+    """Return the directory of a shipped model, given by name, or of a saved one."""
     directory = Path(name)
     if not directory.is_dir():
         if isinstance(name, Path) or len(directory.parts) != 1:
@@ -62,7 +67,7 @@ def save_transformer(
 ) -> None:
     """Write the weights, config.json with the facts `about` it, and the model card.
 
-    The card comes last: where it is, all the rest is.
+    The card is written last: where there is a card, the model is complete.
     """
     save_arrays(directory / WEIGHTS, named_leaves(transformer), {"format": "algoscope"})
     config = {"format": "algoscope", "name": name, "block": asdict(transformer.block)}
@@ -76,7 +81,7 @@ def load_transformer(directory: Path) -> tuple[Transformer, dict]:
     arrays, _ = load_arrays(directory / WEIGHTS)
     try:
         block = Block(**config["block"])
-        with jax.enable_x64(True):  # float64 stays what it is
+        with jax.enable_x64(True):  # so that float64 is not rounded to float32
             layers = {
                 field: jnp.asarray(arrays.pop(f"layers.{field}"))
                 for field in TransformerLayer.__dataclass_fields__
@@ -92,7 +97,7 @@ def load_transformer(directory: Path) -> tuple[Transformer, dict]:
 
 
 def named_leaves(tree: object) -> dict[str, np.ndarray]:
-    """Return the arrays of a pytree under the names of their places in it."""
+    """Return the arrays of a pytree, named by their paths in it."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     return {
         jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf)
@@ -101,12 +106,12 @@ def named_leaves(tree: object) -> dict[str, np.ndarray]:
 
 
 def restore_leaves(like: Tree, arrays: Mapping[str, np.ndarray], source: Path) -> Tree:
-    """Return a tree of the form of `like` holding `arrays`, each in its named place."""
+    """Return a pytree like `like` that holds `arrays`, read from `source`."""
     wanted = named_leaves(like)
     if set(wanted) != set(arrays):
         odd = sorted(set(wanted) ^ set(arrays))
         shown = ", ".join(odd[:3]) + (", …" if len(odd) > 3 else "")
-        raise DamagedFileError(source, f"has other arrays than this model: {shown}")
+        raise DamagedFileError(source, f"has other arrays than expected: {shown}")
     for name, leaf in wanted.items():
         if (leaf.shape, leaf.dtype) != (arrays[name].shape, arrays[name].dtype):
             found = f"{arrays[name].dtype}{list(arrays[name].shape)}"

@@ -13,7 +13,7 @@ from algoscope.foundation.validation import (
     require_at_least,
     require_choice,
 )
-from algoscope.model.architecture import Initialization
+from algoscope.model import Initialization
 from algoscope.model.layer import Block, TransformerLayer
 from algoscope.model.transformer import Transformer
 

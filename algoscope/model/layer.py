@@ -29,7 +29,7 @@ from algoscope.foundation.validation import (
     require_not_negative,
     require_positive,
 )
-from algoscope.model.architecture import Activation
+from algoscope.model import Activation
 
 EVERYWHERE = slice(None)  # all tokens
 
@@ -39,7 +39,7 @@ Precision = Literal["any", "float32", "float64"]
 def gelu(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Return x/2 (1 + erf(x/√2)) (eq. 6).
 
-    Written out because `jax.nn.gelu` goes through erfc, which a CPU computes slower.
+    Written out because `jax.nn.gelu` uses erfc, which is slower on a CPU.
     """
     return x * (0.5 + 0.5 * jax.lax.erf(x * math.sqrt(0.5)))
 
@@ -65,7 +65,7 @@ class Block:
     layer_norm_epsilon: float = 1e-5  # added to the variance; the paper has none
     attention_scale: float = 1.0  # multiplies the scores; commonly 1/√key
     imaginary_timestep: bool = False  # a zero logit before each softmax: app. C.4.1
-    precision: Precision = "any"  # what weights that were written by hand need
+    precision: Precision = "any"  # that constructed weights need
 
     def __post_init__(self):
         require_choice("activation", self.activation, get_args(Activation))
@@ -92,8 +92,8 @@ def _softmax(
 ) -> Float[Array, "*batch time"]:
     """Return exp(sᵢ) / Σⱼ exp(sⱼ), with one more zero logit in the sum if `imaginary`.
 
-    The derivative is written out because the one that autodiff finds for the zero
-    logit keeps the maximum and the exponentials for the backward pass.
+    The derivative is written out because automatic differentiation would store the
+    maximum and the exponentials for the backward pass.
     """
     top = jnp.max(scores, axis=-1, keepdims=True)
     if imaginary:
@@ -115,8 +115,8 @@ def _multiply(
 ) -> Float[Array, "rows out"]:
     """Return W x for every row x.
 
-    For a tall W, XLA on a CPU finds the gradient of Wᵀ twice as fast as that of W; the
-    barrier keeps it from turning one into the other.
+    For a tall W, XLA on a CPU computes the gradient of Wᵀ twice as fast as that of W;
+    the barrier keeps it from replacing one by the other.
     """
     tall = w.shape[0] > w.shape[1]
     return rows @ (jax.lax.optimization_barrier(w.T) if tall else w.T)
@@ -125,14 +125,14 @@ def _multiply(
 class Embedded(eqx.Module):
     """What attention reads in the first layer, as factors: s (W_E token + position).
 
-    W W_E and W P are small matrices, so W is never multiplied by hidden states: that
-    saves the first layer's queries, keys and values, and all of their gradients.
+    W W_E and W P are small matrices, so the first layer computes queries, keys and
+    values, and their gradients, without multiplying W by hidden states.
     """
 
     tokens: Float[Array, "batch time token"]
     w_e: Float[Array, "hidden token"]
     positions: Float[Array, "time hidden"]
-    scale: Float[Array, "batch time 1"] | None = None  # s; None: 1
+    scale: Float[Array, "batch time 1"] | None = None  # s; None means 1
 
     @property
     def hidden(self) -> Float[Array, "batch time hidden"]:
@@ -199,8 +199,8 @@ class TransformerLayer(eqx.Module):
     ]:
         """Return H⁽ˡ⁺¹⁾ and the attention weights that led to it, at the tokens asked.
 
-        All tokens are read; what is not asked for is not computed. `embedded` is h in
-        factors, if it has any.
+        Attention reads all tokens; only what is asked for is computed. `embedded` is h
+        in factors, known in the first layer.
         """
         epsilon, read = block.layer_norm_epsilon, embedded
         if read is None:
@@ -224,7 +224,7 @@ class TransformerLayer(eqx.Module):
         heads, key, hidden = self.w_q.shape
         value = self.w_v.shape[1]
         # Softmax cancels what b_k adds to a row of scores, unless an imaginary zero is
-        # among them. Left out, no rounding noise enters its gradient, which is zero.
+        # among them. Leaving it out keeps rounding errors out of its zero gradient.
         b_k = self.b_k if block.imaginary_timestep else jnp.zeros_like(self.b_k)
 
         def project(at: slice, *parts):
@@ -249,7 +249,7 @@ class TransformerLayer(eqx.Module):
         scores = jnp.einsum("bmtk,bmsk->bmts", q, k)
         future = np.triu(np.full((time, time), -np.inf, scores.dtype), 1)[at]
         alpha = _softmax(scores + future[None, None], block.imaginary_timestep)
-        # Straight to btmv, XLA would multiply transposed matrices, which takes longer.
+        # An einsum to btmv would multiply transposed matrices, which is slower.
         b = jnp.einsum("bmts,bmsv->bmtv", alpha, v).transpose(0, 2, 1, 3)
         w_f = self.w_f.transpose(0, 2, 1).reshape(heads * value, hidden)
         a = b.reshape(-1, heads * value) @ w_f + self.b_f[None]

@@ -1,9 +1,16 @@
-"""A transformer as a predictor (paper §2.2): learning happens in the forward pass."""
+"""A transformer as a predictor (paper §2.2): learning happens in the forward pass.
 
-from dataclasses import asdict
+A trained learner knows the task that it was trained on. A constructed one knows its
+`OperandRange`: how large the numbers may be that its layers multiply.
+"""
+
+import warnings
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
@@ -22,7 +29,7 @@ from algoscope.model.checkpoints import (
     named_leaves,
     save_transformer,
 )
-from algoscope.model.operand_range import OperandRange
+from algoscope.model.layer import layer_norm
 from algoscope.model.tokens import QUERIES, append_query, encode_context
 from algoscope.model.transformer import Transformer
 from algoscope.tasks.catalog import make_task
@@ -38,29 +45,27 @@ class InContextLearner(eqx.Module):
         >>> x, y = jnp.array([[1.0, 0.0], [0.0, 1.0]]), jnp.array([1.0, -1.0])
         >>> bool(abs(learner(x, y, jnp.array([1.0, 1.0]))) < 0.2)  # w = (1, −1)
         True
+        >>> learner.task
+        LinearRegression(dim=2, prior_variance=1.0, noise_variance=0.0)
     """
 
     transformer: Transformer
     name: str = eqx.field(static=True)
-    operands: OperandRange | None = eqx.field(static=True)
+    operands: "OperandRange | None" = eqx.field(static=True)
     task: Task = eqx.field(static=True)
 
     def __init__(
         self,
         transformer: Transformer,
         name: str = "ICL",
-        operands: OperandRange | None = None,
+        operands: "OperandRange | None" = None,
         task: Task | None = None,
     ):
-        """Hold a transformer, and the task it learned.
-
-        Without a task it is asked about noiseless linear regression.
-        """
+        """Hold a transformer and its task, by default noiseless linear regression."""
         self.transformer = transformer
         self.name = name
         self.operands = operands
-        dim = transformer.token_size - 1
-        self.task = LinearRegression(dim) if task is None else task
+        self.task = LinearRegression(self.dim) if task is None else task
 
     @property
     def dim(self) -> int:
@@ -68,15 +73,15 @@ class InContextLearner(eqx.Module):
         return self.transformer.token_size - 1
 
     @property
-    def digest(self) -> str:
-        """A text that tells these weights and this block from any others."""
-        weights = digest_of_arrays(named_leaves(self.transformer))
-        return repr(self.transformer.block) + weights
+    def max_examples(self) -> int:
+        """The most examples that fit before a query."""
+        return (self.transformer.max_time - 1) // 2
 
     @property
-    def max_examples(self) -> int:
-        """How many examples there is room for before a query."""
-        return (self.transformer.max_time - 1) // 2
+    def digest(self) -> str:
+        """A text that differs between learners with other weights or another block."""
+        weights = digest_of_arrays(named_leaves(self.transformer))
+        return repr(self.transformer.block) + weights
 
     def __call__(
         self,
@@ -88,8 +93,8 @@ class InContextLearner(eqx.Module):
         """Return the prediction for `query` after the examples."""
         x, y, query = jnp.asarray(x), jnp.asarray(y), jnp.asarray(query)
         require_query(query, self.dim)
-        self._refuse_unfit(x, y, num_before_query=x.shape[0])
-        _refuse_not_finite("query", query)
+        self._reject_unfit(x, y, num_before_query=x.shape[0])
+        _reject_not_finite("query", query)
         x, y = append_query(x, y, query)
         self.warn_outside_range(x[None], y[None])
         return _predict(self.transformer, x, y)[-1]
@@ -99,7 +104,7 @@ class InContextLearner(eqx.Module):
     ) -> Float[Array, " examples"]:
         """Return the prediction at each xᵢ from the examples before it, in one pass."""
         x, y = jnp.asarray(x), jnp.asarray(y)
-        self._refuse_unfit(x, y, num_before_query=max(x.shape[0] - 1, 0))
+        self._reject_unfit(x, y, num_before_query=max(x.shape[0] - 1, 0))
         self.warn_outside_range(x[None], y[None])
         return _predict(self.transformer, x, y)
 
@@ -108,21 +113,21 @@ class InContextLearner(eqx.Module):
         x: Float[Array | np.ndarray, "datasets examples dim"],
         y: Float[Array | np.ndarray, "datasets examples"],
     ) -> None:
-        """Warn if products of a transformer written by hand see too large operands.
+        """Warn if a constructed transformer would multiply operands that are too large.
 
-        Nothing is known of numbers that are being traced: inside `jax.jit`, ask first.
+        Traced values are unknown and not checked: call this before `jax.jit`.
         """
         if self.operands is not None and not isinstance(x, Tracer):
             tokens = encode_context(jnp.asarray(x), jnp.asarray(y))
             self.operands.warn(self.transformer, tokens, self.name)
 
-    def _refuse_unfit(self, x: Array, y: Array, num_before_query: int) -> None:
+    def _reject_unfit(self, x: Array, y: Array, num_before_query: int) -> None:
         require_examples(x, y, self.dim)
         if num_before_query > self.max_examples:
             rule = f"hold at most {self.max_examples} examples before a query"
             raise InvalidValueError("x", rule, num_before_query)
-        _refuse_not_finite("x", x)
-        _refuse_not_finite("y", y)
+        _reject_not_finite("x", x)
+        _reject_not_finite("y", y)
 
     def save_pretrained(
         self,
@@ -172,13 +177,86 @@ def _predict(
     x: Float[Array, "examples dim"],
     y: Float[Array, " examples"],
 ) -> Float[Array, " examples"]:
-    """Return all predictions. Operation by operation they would take far longer."""
+    """Return all predictions; compiled, because single operations take far longer."""
     return transformer.outputs(encode_context(x, y), QUERIES)
 
 
-def _refuse_not_finite(name: str, values: Array) -> None:
-    """Refuse NaN and infinity, where there are values to look at."""
+def _reject_not_finite(name: str, values: Array) -> None:
+    """Reject NaN and infinity, except in traced values, which are unknown."""
     if isinstance(values, Tracer):
         return
     if not bool(jnp.all(jnp.isfinite(values))):
         raise InvalidValueError(name, "be finite", "NaN or infinity")
+
+
+class OutsideRangeWarning(UserWarning):
+    """Operands were larger than those a transformer was calibrated for."""
+
+
+@dataclass(frozen=True)
+class OperandRange:
+    """How large the operands of products may be in a constructed transformer.
+
+    A feed-forward layer multiplies through a non-linearity, which is precise for
+    operands up to a few times those that the weights were calibrated for. Beyond,
+    predictions are wrong although nothing in the output shows it.
+    """
+
+    largest: float
+    products: tuple[int, ...]  # per layer: how many inner units, the first, multiply
+
+    @classmethod
+    def from_config(cls, saved: Any, directory: Path) -> "OperandRange | None":
+        """Return the range in a config.json, if it has one."""
+        if saved is None:
+            return None
+        try:
+            return cls(float(saved["largest"]), tuple(map(int, saved["products"])))
+        except (KeyError, TypeError, ValueError) as error:
+            problem = f"has a damaged range of operands in its configuration: {saved!r}"
+            raise DamagedFileError(directory, problem) from error
+
+    def warn(
+        self,
+        transformer: Transformer,
+        tokens: Float[Array, "datasets time token"],
+        name: str,
+    ) -> None:
+        """Warn if the tokens lead to operands outside the range."""
+        ratios = _operand_ratios(transformer, tokens, self)
+        worst = int(jnp.argmax(ratios))
+        if ratios[worst] > 1:
+            warnings.warn(
+                f"{name}: operands in layer {worst + 1} are {float(ratios[worst]):.2g} "
+                "times the largest that it multiplies well; predictions may be wrong. "
+                "Calibrate on data like these: `build(..., tokens=...)`.",
+                OutsideRangeWarning,
+                stacklevel=4,
+            )
+
+
+@eqx.filter_jit
+def _operand_ratios(
+    transformer: Transformer,
+    tokens: Float[Array, "datasets time token"],
+    limits: OperandRange,
+) -> Float[Array, " layers"]:
+    """Return the largest operand of every layer, divided by the largest allowed."""
+    hidden = jnp.moveaxis(transformer(tokens).hidden, -3, 0)[:-1]
+    counts = jnp.asarray(limits.products)
+    block = transformer.block
+
+    def largest(h, layer, count):
+        read = layer_norm(h, block.layer_norm_epsilon) if block.pre_norm else h
+        a, _ = layer.attention(read, block)
+        normed = layer_norm(a + h, block.layer_norm_epsilon)
+        rows = normed.reshape(-1, normed.shape[-1])
+        inner = rows @ layer.w_2.T + layer.b_2[None]
+        multiplies = jnp.arange(inner.shape[1]) < count
+        return jnp.max(jnp.where(multiplies[None], jnp.abs(inner), 0))
+
+    with jax.default_matmul_precision("highest"):
+        seen = jax.lax.map(
+            lambda args: largest(*args), (hidden, transformer.layers, counts)
+        )
+    return seen / limits.largest

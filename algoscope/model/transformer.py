@@ -1,7 +1,7 @@
 """The decoder-only transformer (paper §2.1, eq. 1-7).
 
 A transformer is its weights and nothing else: `training` finds them by gradient
-descent, `construction` writes them down, and the same forward pass runs both.
+descent, `construction` computes them, and the same forward pass runs both.
 
 Tokens are embedded as H⁽⁰⁾ = W_E tokens + positions; layer l maps H⁽ˡ⁾ to H⁽ˡ⁺¹⁾ (see
 `layer`); the output is w_Oᵀ H⁽ᴸ⁾ + b_O, in the modern block (`pre_norm`) of λ(H⁽ᴸ⁾).
@@ -27,15 +27,23 @@ from algoscope.model.layer import (
     layer_norm,
 )
 
-# Up to this depth the layers are laid out one after the other for XLA, which runs
-# faster; beyond it they share one compiled body, which compiles faster.
+# Up to this depth the layers are unrolled, which runs faster; deeper transformers scan
+# over the layers, which compiles faster.
 UNROLLED_LAYERS = 16
 
-Edit = Callable[[Array, Array], Array]  # of ℓ and H⁽ˡ⁾ [batch, time, hidden]
+Edit = Callable[[Array, Array], Array]  # from ℓ and H⁽ˡ⁾ [batch, time, hidden]
 
 
 class ForwardPass(eqx.Module):
-    """All that one run computes: what is predicted, and what can be probed."""
+    """All that one run computes: predictions, and states that can be probed.
+
+    Example:
+        >>> import algoscope as asc
+        >>> transformer = asc.InContextLearner.from_pretrained("linear-d2").transformer
+        >>> run = transformer(jnp.zeros((5, 3)), attention=True)  # x₁ y₁ x₂ y₂ x₃
+        >>> run.output.shape, run.hidden.shape, run.attention.shape
+        ((5,), (5, 5, 64), (4, 4, 5, 5))
+    """
 
     output: Float[Array, "*batch time"]
     hidden: Float[Array, "*batch depth time hidden"]  # H⁽⁰⁾, …, H⁽ᴸ⁾
@@ -43,7 +51,14 @@ class ForwardPass(eqx.Module):
 
 
 class Transformer(eqx.Module):
-    """Linear read-in, learned absolute positions, L layers, linear read-out."""
+    """Linear read-in, learned absolute positions, L layers, linear read-out.
+
+    Example:
+        >>> import algoscope as asc
+        >>> transformer = asc.InContextLearner.from_pretrained("linear-d2").transformer
+        >>> transformer.num_layers, transformer.token_size, transformer.max_time
+        (4, 3, 41)
+    """
 
     w_e: Float[Array, "hidden token"]
     positions: Float[Array, "max_time hidden"]
@@ -59,7 +74,7 @@ class Transformer(eqx.Module):
 
     @property
     def max_time(self) -> int:
-        """The longest sequence, in tokens, that there are positions for."""
+        """The length of the longest sequence, in tokens."""
         return self.positions.shape[0]
 
     @property
@@ -69,7 +84,7 @@ class Transformer(eqx.Module):
 
     @property
     def num_parameters(self) -> int:
-        """How many numbers the weights hold."""
+        """The number of weights."""
         return sum(leaf.size for leaf in jax.tree.leaves(self))
 
     def __call__(
@@ -100,10 +115,10 @@ class Transformer(eqx.Module):
     ) -> Float[Array, "*batch asked"]:
         """Return the outputs at the tokens asked, and nothing else.
 
-        The last layer then does no work for the others, of which a sequence that
-        alternates inputs and labels has as many as it has labels. The first reads
-        tokens and positions in place of H⁽⁰⁾, unless the weights were written by hand
-        and rely on the order of additions.
+        The last layer is computed only there, which saves half of it in a sequence that
+        alternates inputs and labels. The first layer reads tokens and positions in
+        factors (`Embedded`), except with constructed weights, which rely on the order
+        of additions.
         """
 
         def part(at: int | slice) -> TransformerLayer:
@@ -138,20 +153,20 @@ class Transformer(eqx.Module):
             return self._read_out(h)
 
     def _precisely(self) -> AbstractContextManager:
-        """Return a context in which products keep all digits, if the weights need it.
+        """Return a context with full matrix precision, if the weights need it.
 
-        Accelerators multiply with fewer by default; weights written by hand rely on
-        large numbers that cancel, and would give nonsense.
+        Accelerators multiply with fewer digits by default; constructed weights rely on
+        large numbers that cancel, and would give wrong results.
         """
         needed = self.block.precision
         if needed == "any":
             return nullcontext()
         held = jax.dtypes.canonicalize_dtype(self.w_e.dtype)
         if held != needed:
-            remedy = "Build the transformer for the precision it is to run in."
+            remedy = "Build the transformer for the precision that it runs in."
             if needed == "float64" and held == "float32":
                 remedy = "Call jax.config.update('jax_enable_x64', True) first."
-            rule = f"be {needed}, for which the weights were written"
+            rule = f"be {needed}, the precision that the weights were built for"
             raise InvalidValueError("dtype", rule, held.name, remedy)
         return jax.default_matmul_precision("highest")
 
@@ -173,7 +188,7 @@ class Transformer(eqx.Module):
     def _run_layers(
         self, h: Float[Array, "batch time hidden"], layers: TransformerLayer
     ):
-        """Return the last hidden states, and all of them stacked with all α."""
+        """Return the last hidden states, and the states and α of every layer."""
 
         def step(h, layer: TransformerLayer):
             h, alpha = layer(h, self.block)
@@ -201,12 +216,5 @@ class Transformer(eqx.Module):
 def run_compiled(
     transformer: Transformer, tokens: Float[Array, "*batch time token"]
 ) -> ForwardPass:
-    """Return the whole run, compiled once per shape for all who ask for one."""
+    """Return the whole run, compiled once per shape for all callers."""
     return transformer(tokens)
-
-
-def stack_layers(layers: list[TransformerLayer]) -> TransformerLayer:
-    """Return the layers, all of one shape, as one stack in the order given."""
-    if not layers:
-        raise InvalidValueError("layers", "hold at least one layer", "none")
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *layers)

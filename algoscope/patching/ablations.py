@@ -1,8 +1,8 @@
-"""Taking a head or an MLP out of a learner: how far does it drift from OLS?
+"""Ablations: a learner without one of its heads or MLPs.
 
-A part is replaced by its mean over datasets and positions. That is a change of weights:
-for a head W_F ← 0 and b_F ← b_F + W_F E[b], for an MLP W₁ ← 0 and b₁ ← b₁ + W₁ E[σ(…)];
-so what is left is a learner like any other.
+The part is replaced by its mean over datasets and positions. That is a change of
+weights, for a head W_F ← 0 and b_F ← b_F + W_F E[b], for an MLP W₁ ← 0 and
+b₁ ← b₁ + W₁ E[σ(…)], so the rest is a learner like any other.
 """
 
 from collections.abc import Iterator
@@ -20,11 +20,11 @@ from algoscope.model.learner import InContextLearner
 from algoscope.model.tokens import encode_context
 from algoscope.model.transformer import Transformer, run_compiled
 
-MEAN_DATASETS = 256  # that the mean of a part is taken over
+MEAN_DATASETS = 256  # over which the mean of a part is taken
 
 
 class Part(NamedTuple):
-    """A head of a layer, or with `head` None its MLP; layers count from 1."""
+    """A head of a layer or, if `head` is None, its MLP. Layers are counted from 1."""
 
     layer: int
     head: int | None = None
@@ -89,7 +89,7 @@ def _without(
             (layers.w_f.at[index, part.head].set(0), layers.b_f.at[index].add(mean)),
         )
     transformer = eqx.tree_at(lambda each: each.layers, learner.transformer, layers)
-    # One name for all: names are static, and another one would be compiled again.
+    # The same name for all: names are static, so a new name would compile again.
     return InContextLearner(transformer, f"{learner.name}, ablated", task=learner.task)
 
 
@@ -99,7 +99,7 @@ def _mean_of(
     index: int,
     head: int | None,
 ) -> Float[Array, " hidden"]:
-    """Return what a part of layer `index` adds to `h`, which it reads, on average."""
+    """Return the mean of what a part of layer `index` adds to its input `h`."""
     layer: TransformerLayer = jax.tree.map(lambda leaf: leaf[index], transformer.layers)
     block = transformer.block
     read = layer_norm(h, block.layer_norm_epsilon) if block.pre_norm else h

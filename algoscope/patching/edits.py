@@ -1,20 +1,20 @@
-"""Moving a hidden state along what a linear probe reads: does the answer follow?
+"""Edits: change what a linear probe reads in a hidden state; does the answer follow?
 
-At one layer and place a linear probe reads v = A h + b, fitted by least squares; h is
-the state of one position, or the mean over all examples'. The states are changed so
-that the probe reads v + Δ; a learner that answers with those weights then answers Δᵀx
-more for the query x. The slope of what it does answer,
+At one layer and place a linear probe reads v = A h + b, fitted by least squares, where
+h is the state of one position or the mean over all examples. The states are changed so
+that the probe reads v + Δ. A learner that answers with these weights then answers Δᵀx
+more for the query x. The slope of the change δŷ of its answer,
 
     slope = Σ δŷ · Δᵀx / Σ (Δᵀx)²,
 
-is 1 if it uses the reading and 0 if it does not. Many changes have the same reading:
+is 1 if it uses the reading and 0 if it does not. Many changes give the same reading:
 
     weights   h + A⁺ Δ, the smallest one, in units of the states' spread
     pattern   h + Σ Aᵀ (A Σ Aᵀ)⁻¹ Δ, the most likely one, for states with covariance Σ
     random    as large as `weights`, in a random direction: a control
 
-The first may leave the states that ever occur; the second goes where v and all that is
-correlated with it go.
+The first may lead to states that never occur; the second also changes what is
+correlated with v.
 """
 
 from typing import NamedTuple
@@ -33,31 +33,16 @@ from algoscope.probing.states import hidden_states, spread
 from algoscope.tasks.task import Dataset
 
 DIRECTIONS = ("weights", "pattern", "random")
-READ = 0.9  # a probe with a larger relative error reads nothing that could be moved
+READ = 0.9  # nothing is edited where the probe's relative error is larger
 SEQUENCES_PER_CALL = 512
 
 
 class Edits(NamedTuple):
-    """Per layer and place: how well the probe reads, and what edits do."""
+    """Per layer and place: the probe's error, and the effect of edits."""
 
     error: Float[np.ndarray, "depth places"]  # relative, on held-out datasets
     follows: dict[str, Float[np.ndarray, "datasets depth places"]]  # δŷ · Δᵀx
     expected: Float[np.ndarray, " datasets"]  # (Δᵀx)²
-
-
-@eqx.filter_jit
-def _answer(
-    transformer: Transformer,
-    tokens: Float[Array, "batch time token"],
-    change: Float[Array, "batch hidden"],
-    layer: Int[Array, ""],
-    edited: Bool[Array, " time"],
-) -> Float[Array, " batch"]:
-    def edit(depth: Array, h: Array) -> Array:
-        here = edited & (depth == layer)
-        return jnp.where(here[None, :, None], h + change[:, None], h)
-
-    return transformer.edited(tokens, edit)[:, -1]
 
 
 class LinearReading(NamedTuple):
@@ -78,7 +63,7 @@ class LinearReading(NamedTuple):
     def changes(
         self, delta: Float[np.ndarray, "datasets size"], rng: np.random.Generator
     ) -> dict[str, Float[np.ndarray, "datasets hidden"]]:
-        """Return changes of h after which the probe reads Δ more, and random ones."""
+        """Return, by direction, changes of h; all but the random ones read Δ more."""
         a = self.weights
         pattern = self.covariance @ a.T @ np.linalg.pinv(a @ self.covariance @ a.T)
         smallest = delta @ np.linalg.pinv(a).T
@@ -125,7 +110,7 @@ def edit_readings(
 ) -> Edits:
     """Fit a probe at every layer and place, and edit what it reads.
 
-    The datasets end with their query; the values are those of the weights to be read.
+    The last example of each dataset is its query; the arrays are the weights to read.
     """
     (fitting, known), (held_out, wanted) = training, test
     depths = learner.transformer.num_layers + 1
@@ -169,7 +154,24 @@ def _run(
     parts = [slice(start, start + SEQUENCES_PER_CALL) for start in starts]
     place = (jnp.asarray(layer), jnp.asarray(edited))
     answers = (
-        _answer(learner.transformer, tokens[some], changes[some], *place)
+        _answer_after_edit(learner.transformer, tokens[some], changes[some], *place)
         for some in parts
     )
     return np.concatenate([np.asarray(each) for each in answers])
+
+
+@eqx.filter_jit
+def _answer_after_edit(
+    transformer: Transformer,
+    tokens: Float[Array, "batch time token"],
+    change: Float[Array, "batch hidden"],
+    layer: Int[Array, ""],
+    edited: Bool[Array, " time"],
+) -> Float[Array, " batch"]:
+    """Return the last output with `change` added to the edited states of a layer."""
+
+    def edit(depth: Array, h: Array) -> Array:
+        here = edited & (depth == layer)
+        return jnp.where(here[None, :, None], h + change[:, None], h)
+
+    return transformer.edited(tokens, edit)[:, -1]

@@ -1,4 +1,4 @@
-"""The causal maps of a learner, drawn from a saved result and never from a model."""
+"""The causal tests of a learner, drawn from a `PatchingResult`."""
 
 from typing import Any
 
@@ -10,21 +10,21 @@ from algoscope.foundation.plotting import COLORS, owner_of
 from algoscope.patching.edits import DIRECTIONS
 from algoscope.patching.result import PatchingResult
 
-CROWDED = 24  # positions; with more, not every one is named
-LABELS = {
+MOST_NAMES = 24  # of positions below a map
+AXIS_LABELS = {
     "moved": "share of the way to ŵ(D′)",
     "error": "relative error of the linear probe",
-    "weights": "slope of the answer",
     "pattern": "slope of the answer",
 }
 
 
 def patching_figure(result: PatchingResult, axes: Axes | None = None) -> Figure:
-    """Return what swapping moves, what probes read, and what edits of it change.
+    """Return a figure of all three tests: swaps, edits and ablations.
 
-    Above: maps of layer × position. White was not edited: nothing is read there. Below,
-    per layer: swapping the query's state against swapping all examples', and edits.
-    With `axes`, only the swaps per layer are drawn into them.
+    Above are maps of layer × position: of swaps, of the probe's error, and of edits,
+    white where the probe reads nothing to edit. Below are, per layer, swaps of the
+    query's state and of all examples', edits, and ablations. Bands and bars are 95 %
+    intervals. With `axes`, only the swaps per layer are drawn, into them.
     """
     if axes is not None:
         _draw_swaps(result, axes)
@@ -54,8 +54,8 @@ def _draw_map(
     image = axes.imshow(
         values, origin="lower", aspect="auto", vmin=0, vmax=1, cmap="viridis"
     )
-    figure.colorbar(image, ax=axes, label=LABELS[name])
-    every = max(1, -(-len(result.positions) // CROWDED))
+    figure.colorbar(image, ax=axes, label=AXIS_LABELS[name])
+    every = max(1, -(-len(result.positions) // MOST_NAMES))
     places = range(0, len(result.positions), every)
     axes.set_xticks(places, [result.positions[i] for i in places], fontsize=6)
     axes.tick_params(axis="x", rotation=90)
@@ -66,7 +66,7 @@ def _draw_map(
 def _draw_swaps(result: PatchingResult, axes: Axes) -> None:
     for color, place in zip(COLORS, ("query", "examples"), strict=False):
         _draw_line(result, axes, "moved", place, color, f"swap {place}")
-    axes.set_ylabel(LABELS["moved"])
+    axes.set_ylabel(AXIS_LABELS["moved"])
     _finish(axes)
 
 
@@ -75,7 +75,7 @@ def _draw_edits(result: PatchingResult, axes: Axes) -> None:
     for color, (name, place) in zip(COLORS, places, strict=False):
         _draw_line(result, axes, name, place, color, f"{name}, {place}")
     axes.axhline(1, color="gray", lw=0.8, ls=":")
-    axes.set_ylabel("slope of the answer")
+    axes.set_ylabel(AXIS_LABELS["pattern"])
     _finish(axes)
 
 

@@ -1,13 +1,14 @@
-"""Swapping hidden states between datasets: which of them carry the weights?
+"""Interchange: swap hidden states between datasets; which of them carry the weights?
 
 H⁽ˡ⁾ at one position of a run on D is replaced by that of a run on D′ with the same
 query. If the state carries what was learned, the answers become those of D′. The
-implied weights (eq. 16) say how far:
+implied weights (eq. 16) measure how far:
 
     moved = Σ ⟨ŵ_patched − ŵ(D), ŵ(D′) − ŵ(D)⟩ / Σ ‖ŵ(D′) − ŵ(D)‖²
     causal ILWD = ‖ŵ_patched − ŵ(D′)‖² / d
 
-0 moved is no effect and 1 a learner that now answers from D′; sums are over pairs.
+`moved` is 0 without any effect and 1 if the learner now answers from D′; sums are over
+pairs.
 """
 
 from typing import NamedTuple
@@ -17,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from algoscope.comparison.metrics import implied_weights
+from algoscope.comparison.implied_weights import implied_weights
 from algoscope.foundation.progress import Progress, silent
 from algoscope.model.learner import InContextLearner
 from algoscope.model.tokens import encode_context
@@ -33,23 +34,6 @@ class Interchange(NamedTuple):
     shift: Float[np.ndarray, "pairs depth places"]  # ⟨ŵ_patched − ŵ(D), ŵ(D′) − ŵ(D)⟩
     ilwd: Float[np.ndarray, "pairs depth places"]  # ‖ŵ_patched − ŵ(D′)‖²
     apart: Float[np.ndarray, " pairs"]  # ‖ŵ(D′) − ŵ(D)‖²
-
-
-@eqx.filter_jit
-def _answer(
-    transformer: Transformer,
-    tokens: Float[Array, "batch time token"],
-    donated: Float[Array, "batch depth time hidden"],
-    layer: Int[Array, ""],
-    swapped: Bool[Array, " time"],
-) -> Float[Array, " batch"]:
-    """Return the last output of `tokens` with donated states put into one layer."""
-
-    def edit(depth: Array, h: Array) -> Array:
-        here = swapped & (depth == layer)
-        return jnp.where(here[None, :, None], donated[:, depth], h)
-
-    return transformer.edited(tokens, edit)[:, -1]
 
 
 def places(num_examples: int) -> dict[str, Bool[np.ndarray, " time"]]:
@@ -87,7 +71,7 @@ def interchange(
         own[some] = run_compiled(learner.transformer, tokens[some]).output[:, -1]
         for layer in range(depths):
             for index, swapped in enumerate(where.values()):
-                found[layer, index, some] = _answer(
+                found[layer, index, some] = _answer_after_swap(
                     learner.transformer,
                     tokens[some],
                     donor.hidden,
@@ -122,3 +106,20 @@ def _with_queries(
     x = np.concatenate([x, queries.reshape(-1, 1, dim).astype(x.dtype)], axis=1)
     y = np.concatenate([y, np.zeros((pairs * count, 1), y.dtype)], axis=1)
     return encode_context(jnp.asarray(x), jnp.asarray(y))
+
+
+@eqx.filter_jit
+def _answer_after_swap(
+    transformer: Transformer,
+    tokens: Float[Array, "batch time token"],
+    donated: Float[Array, "batch depth time hidden"],
+    layer: Int[Array, ""],
+    swapped: Bool[Array, " time"],
+) -> Float[Array, " batch"]:
+    """Return the last output of `tokens` with donated states in one layer."""
+
+    def edit(depth: Array, h: Array) -> Array:
+        here = swapped & (depth == layer)
+        return jnp.where(here[None, :, None], donated[:, depth], h)
+
+    return transformer.edited(tokens, edit)[:, -1]

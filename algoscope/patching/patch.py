@@ -1,6 +1,8 @@
-"""All three causal tests of one learner, in one call."""
+"""`patch`: all three causal tests of one learner, and their sizes."""
 
+from dataclasses import asdict, dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -15,19 +17,87 @@ from algoscope.comparison.predict import (
 )
 from algoscope.foundation.machine import provenance
 from algoscope.foundation.progress import Progress, Steps, shown
-from algoscope.foundation.validation import InvalidValueError
+from algoscope.foundation.validation import (
+    InvalidValueError,
+    require_at_least,
+    require_choice,
+    require_positive,
+)
 from algoscope.model.learner import InContextLearner
 from algoscope.patching.ablations import ablate_each, parts_of
-from algoscope.patching.config import PatchingConfig, find_budget
 from algoscope.patching.edits import edit_readings
 from algoscope.patching.interchange import interchange
 from algoscope.patching.result import Map, PatchingResult
 from algoscope.predictors import ols
-from algoscope.probing.targets import Target, find_targets, target_values
+from algoscope.probing.targets import ProbeTarget, find_targets, target_values
 from algoscope.tasks.task import Dataset, Task
 
-# Folded into keys: datasets that neither training nor probing draws.
+# Folded into keys: neither training nor probing draws these datasets.
 PAIRS, DONORS, FITTING, EDITED = (HELD_OUT + 10 + i for i in range(4))
+
+
+@dataclass(frozen=True)
+class PatchingConfig:
+    """The sizes of the three causal tests."""
+
+    num_examples: int | None = None  # n, before the query; None: 2d, if that many fit
+    num_pairs: int = 128  # pairs of datasets D and D′ that swap hidden states
+    num_queries: int | None = None  # from which weights are implied; None: 4d
+    num_training: int = 4096  # datasets on which the probes of edits are fitted
+    num_edits: int = 1024  # other datasets, whose states are edited
+    edit_size: float = 0.5  # standard deviation of Δ over that of the target
+    num_ablation_datasets: int = 1000
+    seed: int = 0
+
+    def __post_init__(self):
+        for name in ("num_examples", "num_queries"):
+            if getattr(self, name) is not None:
+                require_at_least(name, getattr(self, name), 1)
+        for name in ("num_pairs", "num_training", "num_edits", "num_ablation_datasets"):
+            require_at_least(name, getattr(self, name), 2)
+        require_positive("edit_size", self.edit_size)
+        require_at_least("seed", self.seed, 0)
+
+    def examples_for(self, learner: InContextLearner) -> int:
+        """Return n; reject more than the context length of the learner."""
+        if self.num_examples is None:
+            return min(2 * learner.dim, learner.max_examples)
+        if self.num_examples > learner.max_examples:
+            room = learner.max_examples
+            rule = f"be at most {room}, the context length of {learner.name}"
+            raise InvalidValueError("num_examples", rule, self.num_examples)
+        return self.num_examples
+
+    def queries_for(self, learner: InContextLearner) -> int:
+        """Return the number of queries from which weights are implied."""
+        queries = 4 * learner.dim if self.num_queries is None else self.num_queries
+        require_at_least("num_queries", queries, learner.dim)
+        return queries
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON holds them."""
+        return asdict(self)
+
+
+BUDGETS: dict[str, PatchingConfig] = {
+    "smoke": PatchingConfig(
+        num_pairs=8, num_training=256, num_edits=64, num_ablation_datasets=64
+    ),
+    "cpu": PatchingConfig(),
+}
+
+
+def find_budget(budget: str | PatchingConfig) -> PatchingConfig:
+    """Return the configuration of a budget; a configuration is returned unchanged.
+
+    Example:
+        >>> find_budget("cpu").num_pairs
+        128
+    """
+    if isinstance(budget, PatchingConfig):
+        return budget
+    require_choice("budget", budget, BUDGETS)
+    return BUDGETS[budget]
 
 
 def patch(
@@ -35,14 +105,14 @@ def patch(
     task: Task | None = None,
     budget: str | PatchingConfig = "smoke",
     *,
-    target: str | Target = "w_ols",
+    target: str | ProbeTarget = "w_ols",
     progress: Progress | bool = True,
 ) -> PatchingResult:
-    """Swap states, edit readings and ablate parts; after n examples, before a query.
+    """Swap hidden states, edit what probes read, and ablate each head and MLP.
 
-    The task is by default the learner's own. The budget is `smoke` (about a minute),
-    `cpu`, or a configuration. `target` is what edits read and move: weights, one number
-    per dimension.
+    All tests ask for the answer to a query after n examples. The default task is the
+    learner's own. The budget is `smoke` (about a minute), `cpu`, or a configuration.
+    `target` names the weights that edits read and change, one number per dimension.
 
     Example:
         >>> import algoscope as asc
@@ -60,7 +130,7 @@ def _patch(
     learner: InContextLearner,
     task: Task,
     config: PatchingConfig,
-    target: str | Target,
+    target: str | ProbeTarget,
     progress: Progress,
 ) -> PatchingResult:
     if learner.dim != task.dim:
@@ -134,7 +204,7 @@ def _ablations(
     num_examples: int,
     progress: Progress,
 ) -> list[Estimate]:
-    """Return SPD/d to OLS of the learner, then without each of its parts."""
+    """Return SPD/d to OLS of the learner, first intact, then without each part."""
     x, y = held_out(
         task,
         num_datasets=config.num_ablation_datasets,

@@ -1,4 +1,4 @@
-"""What patching found, as data: saved, loaded and drawn without the models."""
+"""The result of `patch`: maps of causal effects, without the models."""
 
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from algoscope.comparison.intervals import Estimate, estimate_from_json, summarize
 from algoscope.foundation.result import Row, SavedResult
-from algoscope.foundation.text import short
+from algoscope.foundation.text import with_interval
 from algoscope.foundation.validation import require_choice
 from algoscope.patching.edits import DIRECTIONS
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HALF = 0.5  # of the way from one dataset's weights to the other's
+MEASURES = ("moved", "ilwd", "error", *DIRECTIONS)  # the maps, in the order of rows
+PLACES_IN_ROWS = ("query", "examples")
 
 
 class Map(NamedTuple):
@@ -28,7 +30,7 @@ class Map(NamedTuple):
 
     @classmethod
     def of(cls, samples: Float[np.ndarray, "datasets depth places"]) -> "Map":
-        """Return means and bootstrap intervals of samples; NaN was not measured."""
+        """Return means and bootstrap intervals; NaN samples were not measured."""
         found = summarize(samples)
         return cls(found.mean, found.low, found.high)
 
@@ -40,8 +42,8 @@ class Map(NamedTuple):
     ) -> "Map":
         """Return ratios of sums over datasets, with intervals by the delta method.
 
-        aᵢ and bᵢ vary together: r + (aᵢ − r bᵢ)/E[b] has the ratio r = Σa/Σb as its
-        mean and, to first order, the ratio's spread.
+        The samples r + (aᵢ − r bᵢ)/E[b] have the ratio r = Σa/Σb as their mean and, to
+        first order, its standard error.
         """
         ratios = numerators.mean(axis=0) / denominators.mean()
         errors = numerators - ratios[None] * denominators[:, None, None]
@@ -49,19 +51,19 @@ class Map(NamedTuple):
 
     @classmethod
     def exactly(cls, values: Float[np.ndarray, "depth places"]) -> "Map":
-        """Return a map whose intervals are not known."""
+        """Return a map without intervals."""
         unknown = np.full_like(values, np.nan)
         return cls(values, unknown, unknown)
 
 
 @dataclass(frozen=True, repr=False)
 class PatchingResult(SavedResult):
-    """The maps of one learner, and its ablations.
+    """The three causal tests of one learner.
 
     `maps` holds, per layer 0, …, L and place (each position, and `examples`, all before
     the query): `moved` and `ilwd` of interchange, `error` of the linear probe, and the
-    slopes `weights`, `pattern` and `random` of edits.
-    `ablations` are SPD/d to OLS without a part, over n = 1, …, and `intact` with all.
+    slopes `weights`, `pattern` and `random` of edits. `ablations` are SPD/d to OLS, the
+    mean over n ≥ 1, without a head or MLP; `intact` is that of the whole learner.
     """
 
     kind: ClassVar[str] = "patching"
@@ -73,12 +75,12 @@ class PatchingResult(SavedResult):
     task: str
     num_examples: int
     target: str
-    apart: float  # ILWD of D and D′ with nothing swapped
+    apart: float  # ILWD/d of D and D′ before anything is swapped
     config: dict[str, Any]
     versions: dict[str, str]
     maps: dict[str, Map]
     intact: Estimate
-    ablations: tuple[Estimate, ...]  # `first` names what is missing
+    ablations: tuple[Estimate, ...]  # `first` names the missing part
 
     @property
     def positions(self) -> tuple[str, ...]:
@@ -88,7 +90,7 @@ class PatchingResult(SavedResult):
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The names of what is swapped."""
+        """The names of what is swapped: the positions, and `examples`."""
         return (*self.positions, "examples")
 
     def at(self, name: str, layer: int, place: str) -> tuple[float, float, float]:
@@ -100,9 +102,9 @@ class PatchingResult(SavedResult):
         return mean, low, high
 
     def summary(self) -> dict[str, Any]:
-        """Return what matters at the query per layer, and the parts by their weight.
+        """Return means at the query per layer, and SPD(OLS)/d without each part.
 
-        `parts` come with the largest SPD(OLS)/d without them first.
+        `parts` are sorted, the part without which SPD(OLS)/d is largest first.
         """
         columns = {
             "query": ("moved", "query"),
@@ -128,28 +130,47 @@ class PatchingResult(SavedResult):
 
     @property
     def sentence(self) -> str:
-        """Where swapping states starts to matter, and which part matters most."""
+        """The first layer whose query state carries the weights, and the main part."""
         query = self.maps["moved"].mean[:, self.places.index("query")]
-        carried = [layer for layer, moved in enumerate(query) if moved >= HALF]
-        where = (
-            f"the query's state carries most of what was learned from layer "
-            f"{carried[0]} on"
-            if carried
-            else "no layer's query state carries most of what was learned"
-        )
+        layers = [layer for layer, moved in enumerate(query) if moved >= HALF]
+        often, where = "never", ""
+        if layers:
+            moved = with_interval(*self.at("moved", layers[0], "query"))
+            often, where = "first", f" in layer {layers[0]} ({moved})"
         worst = max(self.ablations, key=lambda each: each.mean)
+        without, intact = (
+            with_interval(each.mean, each.low, each.high)
+            for each in (worst, self.intact)
+        )
         return (
-            f"In {self.learner} after {self.num_examples} examples, {where}; "
-            f"SPD(OLS)/d rises most without {worst.first}, from "
-            f"{short(self.intact.mean)} to {short(worst.mean)}."
+            f"In {self.learner} after {self.num_examples} examples, swapping the "
+            f"query's state {often} moves the implied weights half of the way to the "
+            f"other dataset's{where}; SPD(OLS)/d is largest without {worst.first}: "
+            f"{without}, intact {intact} (95 % intervals)."
         )
 
     def rows(self) -> list[Row]:
-        """Return, per layer, what swaps and edits at the query move."""
-        return self.summary()["layers"]
+        """Return each map at the query and at all examples, then each ablation.
+
+        Every row has its interval; `maps` holds the other places as well.
+        """
+        rows = [
+            {"measure": name, "layer": layer, "place": place}
+            | dict(zip(Map._fields, self.at(name, layer, place), strict=True))
+            for name in MEASURES
+            if name in self.maps
+            for place in PLACES_IN_ROWS
+            for layer in range(len(self.maps[name].mean))
+        ]
+        for each in self.ablations:
+            layer, part = each.first.removeprefix("layer ").split(", ")
+            about = {"measure": "spd_ols", "layer": int(layer)}
+            about["place"] = f"without {part}"
+            rows.append(about | {name: getattr(each, name) for name in Map._fields})
+        return rows
 
     def plot(self, axes: "Axes | None" = None) -> "Figure":
-        """Draw the maps of all three tests, or only the swaps into given axes."""
+        """Draw all three tests; into given axes, only the swaps per layer."""
         from algoscope.patching.figures import patching_figure
 
         return patching_figure(self, axes)

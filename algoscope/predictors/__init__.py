@@ -4,10 +4,10 @@ from algoscope.predictors.accelerated import chebyshev as chebyshev
 from algoscope.predictors.accelerated import conjugate_gradients as conjugate_gradients
 from algoscope.predictors.accelerated import heavy_ball as heavy_ball
 from algoscope.predictors.accelerated import newton as newton
-from algoscope.predictors.catalog import PANEL as PANEL
-from algoscope.predictors.catalog import example_panel as example_panel
+from algoscope.predictors.catalog import CATALOG as CATALOG
+from algoscope.predictors.catalog import example_predictors as example_predictors
+from algoscope.predictors.catalog import figure_1_references as figure_1_references
 from algoscope.predictors.catalog import parse_predictor as parse_predictor
-from algoscope.predictors.discrete_bayes import discrete_bayes as discrete_bayes
 from algoscope.predictors.gradient_descent import average as average
 from algoscope.predictors.gradient_descent import gd as gd
 from algoscope.predictors.gradient_descent import gd_growing as gd_growing
@@ -16,6 +16,7 @@ from algoscope.predictors.gradient_descent import preconditioned_gd as precondit
 from algoscope.predictors.gradient_descent import zero as zero
 from algoscope.predictors.lasso import lasso as lasso
 from algoscope.predictors.least_squares import bayes as bayes
+from algoscope.predictors.least_squares import discrete_bayes as discrete_bayes
 from algoscope.predictors.least_squares import ols as ols
 from algoscope.predictors.least_squares import ridge as ridge
 from algoscope.predictors.least_squares import rls as rls
@@ -34,18 +35,3 @@ from algoscope.predictors.protocols import Question as Question
 from algoscope.predictors.protocols import RangeAware as RangeAware
 from algoscope.predictors.stochastic import kaczmarz as kaczmarz
 from algoscope.predictors.stochastic import sgd as sgd
-
-
-def figure_1_references() -> tuple[Predictor, ...]:
-    """Return the references of figure 1, in the order of its legend."""
-    return (
-        ols,
-        ridge(0.1),
-        ridge(0.5),
-        gd(0.01),
-        gd(0.02),
-        sgd(0.01),
-        sgd(0.03),
-        knn(3, "uniform"),
-        knn(3, "weighted"),
-    )

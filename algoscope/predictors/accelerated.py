@@ -1,7 +1,9 @@
-"""First-order solvers with a memory: momentum, Chebyshev, conjugate gradients.
+"""Solvers that need fewer steps than gradient descent: momentum to Newton's iteration.
 
-Like gradient descent they multiply by S = XᵀX once in a step, from w₀ = 0, and reach
-b = XᵀY's solution in about the square root of its number of steps.
+Let S = XᵀX and b = XᵀY. Heavy ball, Chebyshev and conjugate gradients remember the last
+step: like gradient descent they start at w₀ = 0 and multiply by S once in a step, but
+solve Sw = b in about the square root of its number of steps. Newton's iteration inverts
+S itself, and squares the remaining error in every step.
 """
 
 import jax.numpy as jnp
@@ -44,79 +46,6 @@ def heavy_ball_iterates(
     return iterate(step, (start, start), num_steps, lambda state: state[0])
 
 
-def chebyshev_iterates(
-    x: Float[Array, "examples dim"],
-    y: Float[Array, " examples"],
-    *,
-    low: Number,
-    high: Number,
-    num_steps: int,
-) -> Float[Array, "iterates prefixes dim"]:
-    """Return the Chebyshev semi-iteration for eigenvalues of S/n in [low, high].
-
-    Among methods of k steps it has the least worst error over that interval. With the
-    middle θ and half the width δ of the interval, and r = (b − Sw)/n,
-
-        v ← qq′δ²v + 2q′r,  w ← w + v,  q′ = 1/(2θ − δ²q)  after  q = 1/θ, v = r/θ
-
-    Directions with an eigenvalue below `low` converge late; above `high` they diverge.
-    """
-    gram, moment = prefix_moments(x, y)
-    sizes = jnp.maximum(prefix_sizes(moment), 1)
-    gram, moment = gram / sizes[:, None, None], moment / sizes[:, None]
-    middle, half_square = (low + high) / 2, ((high - low) / 2) ** 2
-
-    def step(state):
-        w, v, q, is_first = state
-        rest = moment - apply(gram, w)
-        following = jnp.where(is_first, q, 1 / (2 * middle - half_square * q))
-        memory = jnp.where(is_first, 0, q * following * half_square)
-        v = memory * v + jnp.where(is_first, q, 2 * following) * rest
-        return w + v, v, following, jnp.zeros_like(is_first)
-
-    start = jnp.zeros_like(moment)
-    q = jnp.asarray(1 / middle, moment.dtype)
-    state = (start, start, q, jnp.ones((), bool))
-    return iterate(step, state, num_steps, lambda state: state[0])
-
-
-def conjugate_gradients_iterates(
-    x: Float[Array, "examples dim"], y: Float[Array, " examples"], num_steps: int
-) -> Float[Array, "iterates prefixes dim"]:
-    """Return the w in span{b, Sb, …, Sᵏ⁻¹b} of least loss, for 0, 1, …, k steps.
-
-    It is minimum-norm least squares after as many steps as X has distinct singular
-    values that are not 0. A prefix that is solved to rounding stays as it is.
-    """
-    gram, moment = prefix_moments(x, y)
-    rounding = 10 * x.shape[1] * jnp.finfo(x.dtype).eps
-    small = rounding**2 * _squares(moment)
-    flat = rounding * jnp.trace(gram, axis1=1, axis2=2)
-
-    def step(state):
-        w, rest, v = state
-        gram_v = apply(gram, v)
-        curvature = jnp.sum(v * gram_v, axis=1)
-        active = (_squares(rest) > small) & (curvature > flat * _squares(v))
-        length = _ratio(_squares(rest), curvature, active)
-        next_rest = rest - length[:, None] * gram_v
-        turn = _ratio(_squares(next_rest), _squares(rest), active)
-        next_v = jnp.where(active[:, None], next_rest + turn[:, None] * v, v)
-        return w + length[:, None] * v, next_rest, next_v
-
-    start = jnp.zeros_like(moment)
-    return iterate(step, (start, moment, moment), num_steps, lambda state: state[0])
-
-
-def _squares(vectors: Float[Array, "prefixes dim"]) -> Float[Array, " prefixes"]:
-    return jnp.sum(vectors**2, axis=1)
-
-
-def _ratio(above: Array, below: Array, defined: Array) -> Array:
-    """Return above/below, and 0 where it is not defined, with finite derivatives."""
-    return jnp.where(defined, above, 0) / jnp.where(defined, below, 1)
-
-
 def heavy_ball(learning_rate: float, momentum: float, steps: int) -> LinearPredictor:
     """Return gradient descent with momentum β in [0, 1).
 
@@ -140,6 +69,43 @@ def heavy_ball(learning_rate: float, momentum: float, steps: int) -> LinearPredi
     )
 
 
+def chebyshev_iterates(
+    x: Float[Array, "examples dim"],
+    y: Float[Array, " examples"],
+    *,
+    low: Number,
+    high: Number,
+    num_steps: int,
+) -> Float[Array, "iterates prefixes dim"]:
+    """Return the Chebyshev semi-iteration for eigenvalues of S/n in [low, high].
+
+    Of all methods of k steps it has the smallest worst-case error over that interval.
+    With the middle θ and half the width δ of the interval, and r = (b − Sw)/n,
+
+        v ← qq′δ²v + 2q′r,  w ← w + v,  q′ = 1/(2θ − δ²q)  after  q = 1/θ, v = r/θ
+
+    Directions with an eigenvalue below `low` converge slowly, those above `high`
+    diverge.
+    """
+    gram, moment = prefix_moments(x, y)
+    sizes = jnp.maximum(prefix_sizes(moment), 1)
+    gram, moment = gram / sizes[:, None, None], moment / sizes[:, None]
+    middle, half_square = (low + high) / 2, ((high - low) / 2) ** 2
+
+    def step(state):
+        w, v, q, is_first = state
+        rest = moment - apply(gram, w)
+        following = jnp.where(is_first, q, 1 / (2 * middle - half_square * q))
+        memory = jnp.where(is_first, 0, q * following * half_square)
+        v = memory * v + jnp.where(is_first, q, 2 * following) * rest
+        return w + v, v, following, jnp.zeros_like(is_first)
+
+    start = jnp.zeros_like(moment)
+    q = jnp.asarray(1 / middle, moment.dtype)
+    state = (start, start, q, jnp.ones((), bool))
+    return iterate(step, state, num_steps, lambda state: state[0])
+
+
 def chebyshev(steps: int, low: float, high: float) -> LinearPredictor:
     """Return the Chebyshev semi-iteration for eigenvalues of XᵀX/n in [low, high].
 
@@ -158,6 +124,34 @@ def chebyshev(steps: int, low: float, high: float) -> LinearPredictor:
     )
 
 
+def conjugate_gradients_iterates(
+    x: Float[Array, "examples dim"], y: Float[Array, " examples"], num_steps: int
+) -> Float[Array, "iterates prefixes dim"]:
+    """Return the w in span{b, Sb, …, Sᵏ⁻¹b} of least loss, for 0, 1, …, k steps.
+
+    It is minimum-norm least squares after as many steps as X has distinct non-zero
+    singular values. Once a prefix is solved up to rounding, its w stays constant.
+    """
+    gram, moment = prefix_moments(x, y)
+    rounding = 10 * x.shape[1] * jnp.finfo(x.dtype).eps
+    small = rounding**2 * _squares(moment)
+    flat = rounding * jnp.trace(gram, axis1=1, axis2=2)
+
+    def step(state):
+        w, rest, v = state
+        gram_v = apply(gram, v)
+        curvature = jnp.sum(v * gram_v, axis=1)
+        active = (_squares(rest) > small) & (curvature > flat * _squares(v))
+        length = _ratio(_squares(rest), curvature, active)
+        next_rest = rest - length[:, None] * gram_v
+        turn = _ratio(_squares(next_rest), _squares(rest), active)
+        next_v = jnp.where(active[:, None], next_rest + turn[:, None] * v, v)
+        return w + length[:, None] * v, next_rest, next_v
+
+    start = jnp.zeros_like(moment)
+    return iterate(step, (start, moment, moment), num_steps, lambda state: state[0])
+
+
 def conjugate_gradients(steps: int) -> LinearPredictor:
     """Return conjugate gradients with the given number of steps.
 
@@ -172,6 +166,15 @@ def conjugate_gradients(steps: int) -> LinearPredictor:
     )
 
 
+def _squares(vectors: Float[Array, "prefixes dim"]) -> Float[Array, " prefixes"]:
+    return jnp.sum(vectors**2, axis=1)
+
+
+def _ratio(above: Array, below: Array, defined: Array) -> Array:
+    """Return above/below, or 0 where it is not defined; derivatives are finite."""
+    return jnp.where(defined, above, 0) / jnp.where(defined, below, 1)
+
+
 def newton_iterates(
     x: Float[Array, "examples dim"], y: Float[Array, " examples"], num_steps: int
 ) -> Float[Array, "iterates prefixes dim"]:
@@ -179,8 +182,8 @@ def newton_iterates(
 
     M ← 2M − MSM  from  M₀ = S / ‖SSᵀ‖_F, with S = XᵀX and b = XᵀY
 
-    M₀ is 0 where S is. In directions that no example has, rounding doubles in every
-    step: below about 30 steps it does not matter.
+    M₀ is 0 where S is 0. In directions that no example has, rounding errors double in
+    every step; below about 30 steps this does not matter.
     """
     gram, moment = prefix_moments(x, y)
     square = jnp.sum((gram @ gram) ** 2, axis=(1, 2))

@@ -1,12 +1,17 @@
-"""The panel: every predictor under a name that a user can type.
+"""The catalog: every predictor under the name that users type.
 
-`parse_predictor` reads the call that builds a predictor, which is also its name. Text
-is read, never evaluated: it may hold a name of the panel and plain arguments.
+`parse_predictor` reads the call that builds a predictor, such as `ridge(0.1)`, which is
+also its name. The text is parsed, never evaluated: it can only hold a name of the
+catalog and plain arguments.
+
+To add a predictor, write its file and a line in `CATALOG`
+(docs/how_to_add_a_predictor.md).
 """
 
 import ast
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, get_args
 
 from algoscope.foundation.validation import InvalidValueError, require_choice
@@ -31,66 +36,75 @@ from algoscope.predictors.optimal_rates import optimal_gd
 from algoscope.predictors.protocols import Predictor
 from algoscope.predictors.stochastic import kaczmarz, sgd
 
-# What needs an array or a task is not here: `discrete_bayes`, `tuned_gd`,
-# `optimal_preconditioned_gd`. Without its covariance, `preconditioned_gd` is.
-PANEL: dict[str, Callable[..., Predictor]] = {
-    "zero": lambda: zero,
-    "average": lambda: average,
-    "ols": lambda: ols,
-    "ridge": ridge,
-    "bayes": bayes,
-    "lasso": lasso,
-    "rls": rls,
-    "gd": gd,
-    "gd_growing": gd_growing,
-    "gd_plus_plus": gd_plus_plus,
-    "preconditioned_gd": preconditioned_gd,
-    "optimal_gd": optimal_gd,
-    "sgd": sgd,
-    "kaczmarz": kaczmarz,
-    "heavy_ball": heavy_ball,
-    "chebyshev": chebyshev,
-    "conjugate_gradients": conjugate_gradients,
-    "newton": newton,
-    "knn": knn,
-    "nadaraya_watson": nadaraya_watson,
+
+@dataclass(frozen=True)
+class Entry:
+    """How to build a predictor, and calls with usual parameters as examples."""
+
+    build: Callable[..., Predictor]
+    examples: tuple[str, ...] = ()
+
+
+# Predictors that need an array or a task cannot be typed: `discrete_bayes`, `tuned_gd`,
+# `optimal_preconditioned_gd`, and `preconditioned_gd` with a covariance. `bayes` has no
+# example because it returns `ols` or `ridge`.
+CATALOG: dict[str, Entry] = {
+    "zero": Entry(lambda: zero, ("zero",)),
+    "average": Entry(lambda: average, ("average",)),
+    "ols": Entry(lambda: ols, ("ols",)),
+    "ridge": Entry(ridge, ("ridge(0.1)",)),
+    "bayes": Entry(bayes),
+    "lasso": Entry(lasso, ("lasso(0.1)",)),
+    "rls": Entry(rls, ("rls(0.9, 0.1)",)),
+    "gd": Entry(gd, ("gd(0.02)", "gd(0.02, steps=8, penalty=0.1)")),
+    "gd_growing": Entry(gd_growing, ("gd_growing(0.02)",)),
+    "gd_plus_plus": Entry(gd_plus_plus, ("gd_plus_plus(0.02, 0.01, 3)",)),
+    "preconditioned_gd": Entry(preconditioned_gd, ("preconditioned_gd(0.02, 4)",)),
+    "optimal_gd": Entry(optimal_gd, ("optimal_gd(0.25)",)),
+    "sgd": Entry(sgd, ("sgd(0.03)", "sgd(0.03, 0.2)", "sgd(0.03, clip=0.5)")),
+    "kaczmarz": Entry(kaczmarz, ("kaczmarz",)),
+    "heavy_ball": Entry(heavy_ball, ("heavy_ball(0.02, 0.5, 4)",)),
+    "chebyshev": Entry(chebyshev, ("chebyshev(4, 0.2, 2.5)",)),
+    "conjugate_gradients": Entry(conjugate_gradients, ("conjugate_gradients(2)",)),
+    "newton": Entry(newton, ("newton(4)",)),
+    "knn": Entry(
+        knn, ("knn(3, uniform)", "knn(3, weighted)", "knn(3, weighted, power=1)")
+    ),
+    "nadaraya_watson": Entry(nadaraya_watson, ("nadaraya_watson(0.5)",)),
 }
 
 
-def example_panel() -> tuple[Predictor, ...]:
-    """Return one of each family or more, with usual parameters."""
+def example_predictors() -> tuple[Predictor, ...]:
+    """Return at least one predictor of each family, with usual parameters."""
+    return tuple(
+        parse_predictor(text) for entry in CATALOG.values() for text in entry.examples
+    )
+
+
+def figure_1_references() -> tuple[Predictor, ...]:
+    """Return the references of figure 1, in the order of its legend.
+
+    Example:
+        >>> [reference.name for reference in figure_1_references()][:3]
+        ['OLS', 'Ridge(0.1)', 'Ridge(0.5)']
+    """
     return (
-        zero,
-        average,
         ols,
         ridge(0.1),
-        lasso(0.1),
-        rls(0.9, 0.1),
+        ridge(0.5),
+        gd(0.01),
         gd(0.02),
-        gd(0.02, steps=8, penalty=0.1),
-        gd_growing(0.02),
-        gd_plus_plus(0.02, 0.01, 3),
-        preconditioned_gd(0.02, 4),
-        optimal_gd(0.25),
+        sgd(0.01),
         sgd(0.03),
-        sgd(0.03, 0.2),
-        sgd(0.03, clip=0.5),
-        kaczmarz(),
-        heavy_ball(0.02, 0.5, 4),
-        chebyshev(4, 0.2, 2.5),
-        conjugate_gradients(2),
-        newton(4),
         knn(3, "uniform"),
         knn(3, "weighted"),
-        knn(3, "weighted", power=1),
-        nadaraya_watson(0.5),
     )
 
 
 def parse_predictor(text: str) -> Predictor:
-    """Return the predictor that a text such as `ridge(0.1)` calls for.
+    """Return the predictor that a text such as `ridge(0.1)` describes.
 
-    Case does not matter, nor underscores in the name. Bare words are strings.
+    Case and underscores in the name do not matter. Words without quotes are strings.
 
     Example:
         >>> parse_predictor("KNN(3, weighted)").name
@@ -99,14 +113,15 @@ def parse_predictor(text: str) -> Predictor:
         ('GD(0.02, steps=8)', 'OLS')
     """
     called, values, options = _read_call(text)
-    plain = {name.replace("_", ""): name for name in PANEL}
+    plain = {name.replace("_", ""): name for name in CATALOG}
     name = plain.get(called.lower().replace("_", ""), called.lower())
-    require_choice("predictor", name, PANEL)
-    signature = inspect.signature(PANEL[name])
+    require_choice("predictor", name, CATALOG)
+    build = CATALOG[name].build
+    signature = inspect.signature(build)
     try:
         bound = signature.bind(*values, **options)
     except TypeError as error:
-        rule = f"have the form {name}({', '.join(_forms(signature))})"
+        rule = f"have the form {name}({', '.join(_parameters(signature))})"
         remedy = f"{str(error).capitalize()}."
         raise InvalidValueError("predictor", rule, repr(text), remedy) from None
     for key, value in bound.arguments.items():
@@ -114,11 +129,11 @@ def parse_predictor(text: str) -> Predictor:
         real = float in (annotation, *get_args(annotation))
         if real and type(value) is int:
             bound.arguments[key] = float(value)
-    return PANEL[name](*bound.args, **bound.kwargs)
+    return build(*bound.args, **bound.kwargs)
 
 
 def _read_call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
-    """Return the name, the values and the options of a call."""
+    """Return the name, the positional and the keyword arguments of a call."""
     try:
         call = ast.parse(text.strip().replace("++", "_plus_plus"), mode="eval").body
         if isinstance(call, ast.Name):
@@ -137,7 +152,7 @@ def _literal(node: ast.expr) -> Any:
     return node.id.lower() if isinstance(node, ast.Name) else ast.literal_eval(node)
 
 
-def _forms(signature: inspect.Signature) -> list[str]:
+def _parameters(signature: inspect.Signature) -> list[str]:
     """Return the parameters without their types."""
     empty = inspect.Parameter.empty
     return [

@@ -1,4 +1,8 @@
-"""Predictors that solve nothing: the floor under every comparison."""
+"""Gradient descent on all examples at once (§3.2, §4.3), and two baselines.
+
+With S = XᵀX and b = XᵀY, the gradient of Σᵢ (wᵀxᵢ − yᵢ)² + λ‖w‖² is 2 (Sw − b + λw).
+All variants start at w₀ = 0. The baselines solve nothing: `zero` and `average`.
+"""
 
 from functools import partial
 
@@ -36,7 +40,7 @@ def average_prefix_weights(
 ) -> Float[Array, "prefixes dim"]:
     """Return w = XᵀY/n after each prefix, and 0 without examples.
 
-    It is least squares for one who believes that XᵀX is nI.
+    It is least squares under the assumption XᵀX = nI.
     """
     _, moment = prefix_moments(x, y)
     return moment / jnp.maximum(prefix_sizes(moment), 1)[:, None]
@@ -71,9 +75,9 @@ def gd_prefix_weights(
     penalty: Number = 0.0,
     num_steps: int = 1,
 ) -> Float[Array, "prefixes dim"]:
-    """Return the weights after the last step; after one they are w = 2α Σᵢ xᵢyᵢ.
+    """Return the weights after the last step; after one step, w = 2α Σᵢ xᵢyᵢ.
 
-    The penalty has no gradient at w₀: it matters from the second step on.
+    The gradient of the penalty is 0 at w₀, so it matters from the second step on.
     """
     return gd_iterates(
         x, y, learning_rate=learning_rate, penalty=penalty, num_steps=num_steps
@@ -81,7 +85,7 @@ def gd_prefix_weights(
 
 
 def gd(learning_rate: float, steps: int = 1, penalty: float = 0.0) -> LinearPredictor:
-    """Return gradient descent: the paper's one step, or several.
+    """Return gradient descent: one step, as in the paper, or several.
 
     Example:
         >>> gd(0.02).name, gd(0.02, steps=8, penalty=0.1).name
@@ -116,9 +120,9 @@ def gd_plus_plus_iterates(
 ) -> Float[Array, "iterates prefixes dim"]:
     """Return the weights of GD++ (von Oswald et al., 2023) after 0, 1, …, k steps.
 
-    A step replaces all inputs and the query by x ← (I − γXᵀX) x, and then descends on
-    the residuals in these coordinates. In the first coordinates the inputs are Tx, T a
-    polynomial in S, and
+    Each step replaces all inputs and the query by x ← (I − γXᵀX) x, then descends on
+    the residuals in the new coordinates. In terms of the original x the inputs are Tx,
+    where T is a polynomial in S, and
 
         T ← T (I − γTST),   w ← w + 2αT² (b − Sw)
 
@@ -168,7 +172,7 @@ def gd_growing_prefix_weights(
     penalty: Number = 0.0,
     clip: Number = 20.0,
 ) -> Float[Array, "prefixes dim"]:
-    """Return one step on x₁, the next on x₁, x₂, and so on: n steps after n examples.
+    """Return n steps after n examples: the first on x₁, the next on x₁, x₂, and so on.
 
     Each coordinate of the gradient 2 (Sw − b + λw) is bounded by `clip`.
     """
@@ -223,7 +227,7 @@ def preconditioned_gd_iterates(
 ) -> Float[Array, "iterates prefixes dim"]:
     """Return the weights after 0, 1, …, k steps: w ← w − 2α P (Sw − b).
 
-    P is the identity unless it is given.
+    P is the identity by default.
     """
     gram, moment = prefix_moments(x, y)
     if preconditioner is None:

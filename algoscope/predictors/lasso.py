@@ -1,10 +1,10 @@
-"""The lasso: least squares with a penalty on |w|, for weights that are sparse.
+"""The lasso: least squares with a penalty on |w|, which makes the weights sparse.
 
-The weights that are not 0, the active set A with signs s, satisfy
-S_AA w_A = b_A − nλ s_A. The search for A adds and drops one coordinate at a time and is
-exact after finitely many changes, however ill-conditioned X is (n < d included), where
-coordinate descent needs very many sweeps. Use float64 where λ is small and n near d: S
-squares the condition of X, and in float32 the search may not find A.
+The non-zero weights form the active set A, with signs s, and satisfy
+S_AA w_A = b_A − nλ s_A. The search for A adds or drops one coordinate at a time and is
+exact after finitely many changes, even for an ill-conditioned X (n < d included), where
+coordinate descent needs very many sweeps. Use float64 for small λ and n near d: S has
+the squared condition number of X, and in float32 the search may not find A.
 """
 
 from functools import partial
@@ -36,8 +36,8 @@ def lasso_weights(
 ) -> Vectors:
     """Return the minimizer of ‖Y − Xw‖²/2n + λ‖w‖₁ from S = XᵀX, b = XᵀY and n.
 
-    This is scikit-learn's λ. One w for each entry of the first axis. The derivatives
-    are those of w_A = S_AA⁻¹ (b_A − nλ s_A) with A and s held.
+    λ is defined as in scikit-learn. The first axis is a batch axis. Derivatives are
+    those of w_A = S_AA⁻¹ (b_A − nλ s_A) for constant A and s.
     """
     thresholds = num_examples * penalty
     fixed = jax.lax.stop_gradient((gram, moment, thresholds))
@@ -49,15 +49,16 @@ def lasso_weights(
 def _solve(gram: Grams, signs: Vectors, right: Vectors) -> Vectors:
     """Return S_AA⁻¹ r_A, and 0 outside of A.
 
-    A touch of ridge keeps dependent columns solvable: the solution is then far away in
-    the direction in which they compensate each other, and the search leaves one out.
+    A tiny ridge penalty keeps the system solvable when columns are dependent: the
+    solution is then far away in the direction in which they compensate each other, and
+    the search drops one of them.
     """
     dim = gram.shape[1]
     active = signs != 0
     both = active[:, :, None] & active[:, None, :]
-    touch = ROUNDING * dim * jnp.finfo(gram.dtype).eps
+    tiny = ROUNDING * dim * jnp.finfo(gram.dtype).eps
     trace = jnp.trace(gram, axis1=1, axis2=2)
-    diagonal = jnp.where(active, touch * trace[:, None], 1)
+    diagonal = jnp.where(active, tiny * trace[:, None], 1)
     matrix = (
         jnp.where(both, gram, 0)
         + diagonal[:, :, None] * jnp.eye(dim, dtype=gram.dtype)[None]
@@ -77,14 +78,14 @@ def _search(
     def change(state):
         count, w, signs, _ = state
         goal = _solve(gram, signs, moment - limits * signs)
-        # Go toward the goal, but no farther than to where a weight becomes 0: drop it.
+        # Move toward the goal, but stop where a weight reaches 0, and drop that weight.
         turns = signs * goal < 0
         shares = jnp.where(turns, w / jnp.where(turns, w - goal, 1), jnp.inf)
         share = jnp.min(shares, axis=1, keepdims=True)
         dropped = turns & (shares <= share)
         w = jnp.where(dropped, 0, w + jnp.minimum(share, 1) * (goal - w))
         signs = jnp.where(dropped, 0, signs)
-        # At the goal: add the coordinate whose gradient most exceeds the penalty.
+        # At the goal, add the coordinate whose gradient exceeds the penalty most.
         slopes = moment - apply(gram, w)
         excess = jnp.where(signs == 0, jnp.abs(slopes) - limits, 0)
         worst = jnp.argmax(excess, axis=1)
@@ -113,7 +114,7 @@ def lasso_prefix_weights(
 
 
 def lasso(penalty: float) -> LinearPredictor:
-    """Return the lasso with the penalty λ > 0, as scikit-learn counts it.
+    """Return the lasso with the penalty λ > 0, as scikit-learn defines it.
 
     Example:
         >>> lasso(0.1).name

@@ -1,9 +1,16 @@
-"""Ordinary least squares, of minimum norm where it is under-determined (§2.3, §4.3)."""
+"""Least squares with and without a penalty, and the Bayes predictors (§2.3, §4.3).
+
+The linear predictors that minimize a quadratic loss exactly: ordinary least squares,
+ridge regression, and recursive least squares, which forgets old examples. Ridge is the
+Bayes predictor for weights w ~ N(0, τ²I); `discrete_bayes` is the one for weights from
+a finite pool.
+"""
 
 from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from algoscope.foundation.validation import (
@@ -21,16 +28,16 @@ def ols_prefix_weights(
     """Return the minimum-norm minimizer of Σᵢ (wᵀxᵢ − yᵢ)² after each prefix.
 
     Greville's recursion. Let P project onto the directions not yet seen and
-    S = (XᵀX)⁺. With c = Px, the part of a new x that is new, and s = Sx,
+    S = (XᵀX)⁺. With c = Px, the unseen part of a new x, and s = Sx,
 
         c ≠ 0:  g = c/‖c‖²,       S ← S − (s gᵀ + g sᵀ) + (1 + xᵀs) g gᵀ,  P ← P − c gᵀ
         c = 0:  g = s/(1 + xᵀs),  S ← S − g sᵀ
 
-    and in both cases w ← w + g (y − wᵀx). O(d²) per example; use float64 where X may
-    be nearly singular.
+    and in both cases w ← w + g (y − wᵀx). O(d²) per example; use float64 if X may be
+    nearly singular.
     """
     dim = x.shape[1]
-    # ‖Px‖² below this share of ‖x‖² is rounding: P is exact to a few units of it.
+    # P is exact up to rounding, so ‖Px‖² below this share of ‖x‖² counts as 0.
     threshold = 50 * dim * jnp.finfo(x.dtype).eps
 
     def update(state, example):
@@ -71,7 +78,7 @@ def ridge_prefix_weights(
 
         g = Px / (λ + xᵀPx),   w ← w + g (y − wᵀx),   P ← P − g (Px)ᵀ
 
-    P is exact to the machine's ε, so the weights are to about ε/λ.
+    P is exact up to the machine's ε, so the weights are exact up to about ε/λ.
     """
     dim = x.shape[1]
 
@@ -101,17 +108,6 @@ def ridge(penalty: float) -> LinearPredictor:
     )
 
 
-def bayes(*, noise_variance: float, prior_variance: float) -> LinearPredictor:
-    """Return the predictor of least risk for w ~ N(0, τ²I) and label noise σ².
-
-    It is ridge regression with λ = σ²/τ², and minimum-norm least squares at σ² = 0.
-    """
-    require_not_negative("noise_variance", noise_variance)
-    require_positive("prior_variance", prior_variance)
-    penalty = noise_variance / prior_variance
-    return ridge(penalty) if penalty else ols
-
-
 def rls_prefix_weights(
     x: Float[Array, "examples dim"],
     y: Float[Array, " examples"],
@@ -121,7 +117,7 @@ def rls_prefix_weights(
 ) -> Float[Array, "prefixes dim"]:
     """Return the minimizer of Σᵢ βⁿ⁻ⁱ (wᵀxᵢ − yᵢ)² + βⁿλ‖w‖² after each prefix.
 
-    The recursion of ridge regression, where what came before is worth β in each step:
+    The recursion of ridge regression, with all earlier terms multiplied by β per step:
 
         g = Px / (βλ + xᵀPx),   w ← w + g (y − wᵀx),   P ← (P − g (Px)ᵀ) / β
     """
@@ -141,7 +137,7 @@ def rls_prefix_weights(
 
 
 def rls(forgetting: float, penalty: float) -> LinearPredictor:
-    """Return recursive least squares; without forgetting, β = 1, it is `ridge`.
+    """Return recursive least squares; with β = 1 (no forgetting) it is `ridge`.
 
     Example:
         >>> rls(0.95, 0.1).name
@@ -154,4 +150,63 @@ def rls(forgetting: float, penalty: float) -> LinearPredictor:
     return LinearPredictor(
         name_call("RLS", forgetting, penalty),
         partial(rls_prefix_weights, forgetting=forgetting, penalty=penalty),
+    )
+
+
+def bayes(*, noise_variance: float, prior_variance: float) -> LinearPredictor:
+    """Return the predictor of least risk for w ~ N(0, τ²I) and noise variance σ².
+
+    It is ridge regression with λ = σ²/τ², and minimum-norm least squares at σ² = 0.
+
+    Example:
+        >>> bayes(noise_variance=0.25, prior_variance=1.0).name
+        'Ridge(0.25)'
+    """
+    require_not_negative("noise_variance", noise_variance)
+    require_positive("prior_variance", prior_variance)
+    penalty = noise_variance / prior_variance
+    return ridge(penalty) if penalty else ols
+
+
+def discrete_bayes_prefix_weights(
+    x: Float[Array, "examples dim"],
+    y: Float[Array, " examples"],
+    *,
+    pool: Float[Array | np.ndarray, "tasks dim"],
+    noise_variance: Number,
+) -> Float[Array, "prefixes dim"]:
+    """Return the posterior mean of w for a uniform prior over the pool.
+
+    w = Σᵢ pᵢwᵢ,  p = softmaxᵢ(−Σⱼ (yⱼ − wᵢᵀxⱼ)² / 2σ²)
+
+    Without examples it is the mean of the pool.
+    """
+    pool = jnp.asarray(pool, x.dtype)
+    losses = jnp.cumsum((y[:, None] - x @ pool.T) ** 2, axis=0)
+    start = jnp.zeros((1, pool.shape[0]), x.dtype)
+    scores = -jnp.concatenate([start, losses]) / (2 * noise_variance)
+    return jax.nn.softmax(scores, axis=1) @ pool
+
+
+def discrete_bayes(
+    pool: Float[Array | np.ndarray, "tasks dim"], noise_variance: float
+) -> LinearPredictor:
+    """Return the predictor of least risk for w drawn from the rows of `pool`.
+
+    A learner trained on few tasks may have memorized them instead of learning their
+    distribution; then it is this predictor and not ridge (Raventós et al., 2023).
+
+    Example:
+        >>> discrete_bayes(np.eye(3), 0.25).name
+        'DiscreteBayes(3 tasks, 0.25)'
+    """
+    if pool.ndim != 2 or pool.shape[0] == 0:
+        rule = "have shape (tasks, dim), with one task or more"
+        raise InvalidValueError("pool", rule, f"shape {pool.shape}")
+    require_positive("noise_variance", noise_variance)
+    return LinearPredictor(
+        f"DiscreteBayes({pool.shape[0]} tasks, {noise_variance:g})",
+        partial(
+            discrete_bayes_prefix_weights, pool=pool, noise_variance=noise_variance
+        ),
     )

@@ -1,6 +1,7 @@
-"""What linear solvers are given: XᵀX and XᵀY after every prefix (paper §3, §4.3).
+"""The moments XᵀX and XᵀY after every prefix, and iterations on them (§3, §4.3).
 
-An iterative solver carries one w per prefix and moves all of them in each step.
+Linear solvers need nothing else of the examples. An iterative solver holds one w per
+prefix and updates all of them in each step.
 
 Axes: `prefixes` of 0, 1, …, n examples; `iterates` after 0, 1, …, k steps.
 """
@@ -12,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-Number = float | Float[Array, ""]  # a hyper-parameter: it may be traced
+Number = float | Float[Array, ""]  # a hyper-parameter, which JAX may trace
 
 Grams = Float[Array, "prefixes dim dim"]
 Vectors = Float[Array, "prefixes dim"]
@@ -31,12 +32,12 @@ def prefix_moments(
         ([0.0, 1.0, 5.0], [0.0, 3.0, 11.0])
     """
     return (
-        _sums_of_prefixes(x[:, :, None] * x[:, None, :]),
-        _sums_of_prefixes(x * y[:, None]),
+        _prefix_sums(x[:, :, None] * x[:, None, :]),
+        _prefix_sums(x * y[:, None]),
     )
 
 
-def _sums_of_prefixes(terms: Array) -> Array:
+def _prefix_sums(terms: Array) -> Array:
     start = jnp.zeros((1, *terms.shape[1:]), terms.dtype)
     return jnp.concatenate([start, jnp.cumsum(terms, axis=0)])
 
@@ -47,7 +48,7 @@ def prefix_sizes(moment: Vectors) -> Float[Array, " prefixes"]:
 
 
 def apply(matrices: Grams, w: Vectors) -> Vectors:
-    """Return one matrix times one vector for every prefix."""
+    """Return the matrix-vector product of every prefix."""
     return jnp.einsum("nij,nj->ni", matrices, w)
 
 

@@ -1,4 +1,7 @@
-"""k nearest neighbors, the paper's predictor that is not linear (§4.3)."""
+"""Predictors that average labels of near examples: k nearest neighbors (§4.3), kernels.
+
+Their hypotheses are not linear in the query, so they have no weights.
+"""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -23,11 +26,11 @@ Weighting = Literal["uniform", "weighted"]
 
 @dataclass(frozen=True)
 class NearestNeighbors:
-    """The mean label of the k nearest examples, or of all while there are fewer.
+    """The mean label of the k nearest examples, or of all if there are fewer.
 
-    `weighted` weighs a neighbor by ‖x − x′‖⁻ᵖ; those at distance 0 then outweigh all
-    others. The paper's power p is 2; the authors' code has 1, which scikit-learn calls
-    "distance". Without examples the prediction is 0.
+    `weighted` weighs a neighbor by ‖x − x′‖⁻ᵖ; if some are at distance 0, only they
+    count. The paper has the power p = 2; the authors' code has 1, which scikit-learn
+    calls "distance". Without examples the prediction is 0.
     """
 
     num_neighbors: int = 3
@@ -72,7 +75,7 @@ class NearestNeighbors:
         distances: Float[Array, "queries examples"],
         y: Float[Array, " examples"],
     ) -> Float[Array, " queries"]:
-        """Average the labels of the nearest; an infinite distance is no neighbor."""
+        """Average the labels of the nearest; an infinite distance means no neighbor."""
         if y.shape[0] == 0:
             return jnp.zeros(distances.shape[0], y.dtype)
         k = min(self.num_neighbors, y.shape[0])
@@ -83,7 +86,7 @@ class NearestNeighbors:
         if self.weighting == "weighted":
             exact = near == 0
             apart = present & ~exact
-            # In units of the nearest of them, so that no power can overflow.
+            # Relative to the nearest neighbor, so that no power can overflow.
             ratios = near[:, :1] / jnp.where(apart, near, 1)
             inverse = jnp.where(apart, ratios, 0) ** (self.power / 2)
             any_exact = jnp.any(exact, axis=-1, keepdims=True)
@@ -113,14 +116,14 @@ def kernel_predictions(
 ) -> Float[Array, " queries"]:
     """Return Σᵢ kᵢyᵢ / Σᵢ kᵢ, kᵢ = exp(−‖xᵢ − x′‖²/2h²), over the examples seen.
 
-    Without examples it is 0. Far from all examples, where every kᵢ underflows, it is
-    their ratios that count: the largest is taken as 1.
+    Without examples it is 0. Far from all examples every kᵢ underflows, so all are
+    divided by the largest first.
     """
     if y.shape[0] == 0:
         return jnp.zeros(squares.shape[0], y.dtype)
     scores = -squares / (2 * bandwidth**2)
     peak = jnp.max(jnp.where(seen, scores, -jnp.inf), axis=1, keepdims=True)
-    # Unseen examples may be nearer than the peak: their exponentials could overflow.
+    # Unseen examples may be nearer than the peak, and their exponentials overflow.
     heights = jnp.where(seen, scores - jax.lax.stop_gradient(peak), 0)
     kernels = jnp.where(seen, jnp.exp(heights), 0)
     total = jnp.sum(kernels, axis=1)

@@ -1,8 +1,9 @@
 """What a predictor is: a learning algorithm A that maps D and x′ to A(D)(x′) (§4.1).
 
 Everything that learns has this signature, so any two can be compared: ridge regression,
-a trained transformer, a compiled one, a user's own function. `predict_prefixes` is the
-same algorithm asked at every position of one sequence, from the examples before it.
+a trained transformer, a compiled one, a user's own function. `predict_prefixes` runs
+the same algorithm at every position of one sequence: it predicts the label at xᵢ from
+the examples before it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -39,19 +40,19 @@ class Predictor(Protocol):
 
 @runtime_checkable
 class RangeAware(Protocol):
-    """A predictor that is right only within a range, and says when it is outside."""
+    """A predictor that is accurate only for some data, and warns about other data."""
 
     def warn_outside_range(
         self,
         x: Float[Array | np.ndarray, "datasets examples dim"],
         y: Float[Array | np.ndarray, "datasets examples"],
     ) -> None:
-        """Warn if the predictor was not made for data like these."""
+        """Warn if these data are outside of the range in which it is accurate."""
         ...
 
 
 class Question(NamedTuple):
-    """What a black box is asked: predictions for some queries from some examples."""
+    """One request to a black box: predict at these queries from these examples."""
 
     x: Float[np.ndarray, "examples dim"]
     y: Float[np.ndarray, " examples"]
@@ -59,7 +60,7 @@ class Question(NamedTuple):
 
 
 class PredictorFailedError(RuntimeError):
-    """A black box that cannot be asked any further: who, what happened, what to do."""
+    """A black box that cannot answer any more: its name, what happened, what to do."""
 
     def __init__(self, name: str, event: str, remedy: str):
         super().__init__(f"`{name}` {event}. {remedy}")
@@ -67,11 +68,11 @@ class PredictorFailedError(RuntimeError):
 
 @runtime_checkable
 class BlackBox(Protocol):
-    """A learning algorithm that JAX cannot trace: it is asked one question at a time.
+    """A learning algorithm that JAX cannot trace, asked one question at a time.
 
     `answers` yields one array per question, in their order. A question that the box
     cannot answer (too few examples, a crash) is answered with NaN; a box that cannot
-    go on raises `PredictorFailedError`.
+    continue raises `PredictorFailedError`.
     """
 
     @property
@@ -84,9 +85,17 @@ class BlackBox(Protocol):
 
 @dataclass(frozen=True)
 class LinearPredictor:
-    """A predictor whose hypotheses are x′ ↦ wᵀx′, so its weights can be read off.
+    """A predictor whose hypotheses are linear, x′ ↦ wᵀx′, with weights w(D).
 
     `prefix_weights` maps x and y to w₀, …, wₙ: the weights after 0, 1, …, n examples.
+
+    Example:
+        >>> def sums(x, y):  # w = Σᵢ xᵢyᵢ
+        ...     return jnp.cumsum(jnp.pad(x * y[:, None], ((1, 0), (0, 0))), axis=0)
+        >>> x, y = jnp.array([[1.0], [2.0]]), jnp.array([3.0, 4.0])
+        >>> predictor = LinearPredictor("Sum", sums)
+        >>> predictor.weights(x, y).tolist(), float(predictor(x, y, jnp.array([2.0])))
+        ([11.0], 22.0)
     """
 
     name: str
@@ -119,7 +128,7 @@ class LinearPredictor:
         y: Float[Array, " examples"],
         query: Float[Array, " dim"],
     ) -> Float[Array, " examples"]:
-        """Return ∂ŷ/∂y: the row of the hat matrix, where the predictor has one."""
+        """Return ∂ŷ/∂y; if the prediction is linear in y, a row of the hat matrix."""
         return jax.grad(lambda y: self(x, y, query))(y)
 
     def predict_prefixes(
@@ -139,10 +148,10 @@ def name_call(family: str, *values: object, **options: object) -> str:
         >>> name_call("OLS")
         'OLS'
     """
-    words = [_word(value) for value in values]
-    words += [f"{key}={_word(v)}" for key, v in options.items() if v is not None]
-    return f"{family}({', '.join(words)})" if words else family
+    arguments = [_text(value) for value in values]
+    arguments += [f"{key}={_text(v)}" for key, v in options.items() if v is not None]
+    return f"{family}({', '.join(arguments)})" if arguments else family
 
 
-def _word(value: object) -> str:
+def _text(value: object) -> str:
     return f"{value:g}" if isinstance(value, (int, float)) else str(value)

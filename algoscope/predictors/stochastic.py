@@ -1,4 +1,4 @@
-"""Learners that see each example once, in order, from w₀ = 0 (§3.2, §4.3)."""
+"""Learners that take one step per example, in order, from w₀ = 0 (§3.2, §4.3)."""
 
 from functools import partial
 
@@ -24,8 +24,8 @@ def sgd_prefix_weights(
 
     w ← w − αₜ g,  g = 2 (x wᵀx − xy + λw),  αₜ = α / tᵖ  at the t-th example
 
-    λ may differ between coordinates. `clip` bounds every coordinate of g, as the
-    authors' code does with 20; the paper has no such bound.
+    λ may differ between coordinates. `clip` bounds every coordinate of g; the authors'
+    code clips at 20, the paper does not mention it.
     """
     times = jnp.arange(1, x.shape[0] + 1, dtype=x.dtype)
 
@@ -70,9 +70,10 @@ def kaczmarz_prefix_weights(
     *,
     learning_rate: Number = 1.0,
 ) -> Float[Array, "prefixes dim"]:
-    """Return one pass that moves w toward the plane of each example in turn.
+    """Return one pass that moves w toward the plane wᵀx = y of each example in turn.
 
-    w ← w + α x (y − wᵀx) / ‖x‖², and w ← w where x = 0. With α = 1 the plane is met.
+    w ← w + α x (y − wᵀx) / ‖x‖², and w ← w where x = 0. With α = 1, w is projected
+    onto the plane.
     """
 
     def update(w, example):
@@ -87,7 +88,7 @@ def kaczmarz_prefix_weights(
 
 
 def kaczmarz(learning_rate: float = 1.0) -> LinearPredictor:
-    """Return Kaczmarz's projections, or NLMS: gradient steps of normalized length.
+    """Return Kaczmarz's projections; with α < 1, normalized least mean squares (NLMS).
 
     Example:
         >>> kaczmarz().name, kaczmarz(0.5).name

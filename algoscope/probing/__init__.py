@@ -9,5 +9,5 @@ from algoscope.probing.result import Measurement as Measurement
 from algoscope.probing.result import ProbingResult as ProbingResult
 from algoscope.probing.states import untrained as untrained
 from algoscope.probing.targets import TARGETS as TARGETS
-from algoscope.probing.targets import Target as Target
+from algoscope.probing.targets import ProbeTarget as ProbeTarget
 from algoscope.probing.targets import weights_of as weights_of

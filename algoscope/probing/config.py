@@ -1,7 +1,7 @@
-"""How much to probe: a frozen configuration, and three sizes of it.
+"""The configuration of probing: its sizes, three budgets, and what they cost.
 
 The paper gives the form of the probe (512 and 512, Adam at 10⁻³, every prefix and every
-layer), not how long it is trained or on how much data; those numbers are ours.
+layer), but neither the steps of training nor the amount of data; those are our choice.
 """
 
 import math
@@ -18,6 +18,10 @@ from algoscope.model.learner import InContextLearner
 from algoscope.probing.probes import Kind
 
 Solver = Literal["adam", "least_squares"]
+
+# Operations per second that probes of the size of the `cpu` budget reach on two
+# otherwise idle CPU cores.
+FLOPS_PER_SECOND = 3e10
 
 
 @dataclass(frozen=True)
@@ -37,10 +41,10 @@ class ProbingConfig:
     batch_size: int = 32
     num_training: int = 256  # datasets
     num_test: int = 128
-    repeats: int = 2  # with other datasets and other initial probes: for intervals
+    repeats: int = 2  # with other datasets and initial probes, for intervals
     seed: int = 0
     solver: Solver = "adam"
-    layers_per_call: int = 16  # layers whose probes are one program and one saved chunk
+    layers_per_call: int = 16  # layers probed by one program and cached in one file
 
     def __post_init__(self):
         for name in ("kinds", "prefixes", "layers"):
@@ -52,7 +56,7 @@ class ProbingConfig:
             require_choice("kind", kind, get_args(Kind))
         require_choice("solver", self.solver, get_args(Solver))
         for n in self.prefixes:
-            remedy = "From no examples there is nothing to compute."
+            remedy = "No target can be computed from 0 examples."
             require_at_least("prefix", n, 1, remedy)
         for layer in self.layers or ():
             require_at_least("layer", layer, 0)
@@ -68,28 +72,29 @@ class ProbingConfig:
 
     @property
     def num_examples(self) -> int:
-        """The examples of a dataset: those of the longest prefix, and its query."""
+        """The examples of a dataset: the longest prefix and one query."""
         return max(self.prefixes) + 1
 
     @property
     def time(self) -> int:
-        """The tokens of a dataset, up to its query."""
+        """The tokens of a dataset, up to and including its query."""
         return 2 * max(self.prefixes) + 1
 
     def layers_of(self, learner: InContextLearner) -> tuple[int, ...]:
-        """Return the layers to probe; refuse those that the learner does not have."""
+        """Return the layers to probe; reject those that the learner does not have."""
         depth = learner.transformer.num_layers
         layers = tuple(range(depth + 1)) if self.layers is None else self.layers
         if max(layers) > depth:
             rule = f"be at most {depth}, the depth of {learner.name}"
             raise InvalidValueError("layers", rule, max(layers))
         if max(self.prefixes) > learner.max_examples:
-            rule = f"be at most {learner.max_examples}, for which {learner.name} is"
+            room = learner.max_examples
+            rule = f"be at most {room}, the context length of {learner.name}"
             raise InvalidValueError("prefixes", rule, max(self.prefixes))
         return layers
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the choices as JSON has them."""
+        """Return the fields as JSON holds them, with lists for tuples."""
         lists = ("kinds", "prefixes", "layers")
         return {
             name: list(value) if name in lists and value is not None else value
@@ -100,7 +105,8 @@ class ProbingConfig:
 def _require_distinct(name: str, values: tuple[Any, ...]) -> None:
     if not values or len(set(values)) < len(values):
         shown = ", ".join(map(str, values)) or "none"
-        raise InvalidValueError(name, "hold at least one value, and none twice", shown)
+        rule = "hold at least one value, and no value twice"
+        raise InvalidValueError(name, rule, shown)
 
 
 PAPER = ProbingConfig(
@@ -131,7 +137,7 @@ BUDGETS: dict[str, ProbingConfig] = {
 
 
 def find_budget(budget: str | ProbingConfig) -> ProbingConfig:
-    """Return a configuration by its name; a configuration is returned as it is.
+    """Return the configuration of a budget; a configuration is returned unchanged.
 
     Example:
         >>> find_budget("paper").value_size
@@ -143,14 +149,9 @@ def find_budget(budget: str | ProbingConfig) -> ProbingConfig:
     return BUDGETS[budget]
 
 
-# Per second on two CPU cores: what probes of the size of the `cpu` budget reach where
-# little else computes.
-FLOPS_PER_SECOND = 3e10
-
-
 @dataclass(frozen=True)
 class ProbingCost:
-    """What a configuration will take, before it is run."""
+    """The estimated cost of probing one learner."""
 
     num_probes: int
     flops: float
@@ -158,7 +159,7 @@ class ProbingCost:
 
     @property
     def seconds(self) -> float:
-        """A guess for two CPU cores that do nothing else."""
+        """The estimated time on two otherwise idle CPU cores."""
         return self.flops / FLOPS_PER_SECOND
 
     def __str__(self) -> str:
@@ -175,8 +176,8 @@ def estimate_cost(
 ) -> ProbingCost:
     """Return the cost of probing one learner for targets of these sizes.
 
-    A step costs 2 operations per weight and dataset forward and 4 backward; hidden
-    states take 4 bytes per number.
+    A step takes 2 operations per weight and dataset forward, and 4 backward. A number
+    of a hidden state takes 4 bytes.
     """
     layers = config.layers_of(learner)
     hidden = learner.transformer.w_e.shape[0]

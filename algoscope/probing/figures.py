@@ -1,4 +1,4 @@
-"""Figures 4 and 5 (paper §5, app. E), drawn from a saved result and never a model."""
+"""Figures 4 and 5 of the paper (§5, app. E), drawn from a `ProbingResult`."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from algoscope.foundation.validation import InvalidValueError, require_choice
 from algoscope.probing.result import Measure, Measurement, ProbingResult
 from algoscope.probing.targets import symbol
 
-LABELS = {
+AXIS_LABELS = {
     "relative": "error / variance of the target",
     "error": "mean squared error per dimension",
 }
@@ -22,8 +22,9 @@ def layers_figure(
 ) -> Figure:
     """Return figure 4, left: the error per layer, one panel per target.
 
-    Bands are 95 % intervals over repeats. Dashed: the least error of the same kind of
-    probe over the layers of a control. With `axes`, only the first target is drawn.
+    Bands are 95 % intervals over repeats. Dashed lines are the least error over the
+    layers of a control, for the same kind of probe. With `axes`, only the first target
+    is drawn, into them.
     """
     figure, panels = _panels(result, measure, axes)
     for panel, target in zip(panels, result.targets, strict=False):
@@ -61,9 +62,9 @@ def attention_figure(
 ) -> Figure:
     """Return figure 4, right: where probes at the best layer look, for every prefix.
 
-    α is averaged over repeats, and colors are scaled for every prefix: attention that
-    is spread over many positions would be dark otherwise. White: positions after the
-    query, which are not seen.
+    α is averaged over repeats and divided by its largest value for each prefix, since
+    attention spread over many positions would be dark otherwise. White are positions
+    after the query, which the probe does not see.
     """
     require_choice("kind", kind, result.kinds)
     figure, panels = _panels(result, measure)
@@ -92,14 +93,14 @@ def _panels(
     result: ProbingResult, measure: Measure, axes: Axes | None = None
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure with one panel per target, or the given axes."""
-    require_choice("measure", measure, LABELS)
+    require_choice("measure", measure, AXIS_LABELS)
     if axes is None:
         count = len(result.targets)
         figure = Figure(figsize=(1.5 + 4 * count, 3.8))
         panels = list(figure.subplots(1, count, squeeze=False)[0])
     else:
         figure, panels = owner_of(axes), [axes]
-    panels[0].set_ylabel(LABELS[measure])
+    panels[0].set_ylabel(AXIS_LABELS[measure])
     return figure, panels
 
 
@@ -130,7 +131,7 @@ def _finished(
     result: ProbingResult,
     given: Axes | None,
 ) -> Figure:
-    """Add the legend and, to a figure of our own, a title."""
+    """Add the legend and, unless axes were given, the title."""
     if given is not None:
         given.legend(fontsize=7)
         return figure

@@ -1,16 +1,16 @@
-"""Training many probes at once: Adam on the squared error (paper §5, app. E).
+"""Fitting many probes at once: by Adam on the squared error, or by least squares.
 
-The learning rate falls to zero along half a cosine: the paper gives 10⁻³ and no
-schedule, and with one fewer steps are enough.
+The paper (§5, app. E) trains with Adam at 10⁻³ and mentions no schedule. Here the
+learning rate falls to zero along half a cosine, so that fewer steps are enough.
 
-All probes of one kind, over prefixes and layers, are one stack and one program; they
-see the same minibatches. Nothing couples them: the loss is a sum, and Adam acts on each
-weight alone, so each becomes what it would have become by itself. Prefixes are divided
-over the devices, which have nothing to tell each other.
+All probes of one kind, over prefixes and layers, are one stack and one program, and see
+the same minibatches. They are independent: the loss is a sum, and Adam treats each
+weight separately, so each probe ends as if it were trained alone. Prefixes are divided
+over the devices, which need no communication.
 
-Targets are centered and scaled, one scale per prefix, while training: the last layer of
-a probe can undo it, the squared error only changes by a factor, and one learning rate
-then suits the first prefix and the fortieth.
+Targets are centered and scaled for training, with one scale per prefix. The last layer
+of a probe can undo this, the squared error only changes by a factor, and one learning
+rate then suits the first prefix and the fortieth.
 """
 
 from collections.abc import Callable
@@ -24,35 +24,23 @@ import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Int
 
-from algoscope.foundation.machine import most_that_share
+from algoscope.foundation.machine import largest_divisor
 from algoscope.probing.config import ProbingConfig
 from algoscope.probing.probes import Kind, Probe, random_probe
 from algoscope.probing.states import StateSplit
 from algoscope.probing.targets import TargetSplit
 
-STEPS_PER_CALL = 100  # after so many steps Python can report and be interrupted
+STEPS_PER_CALL = 100  # of one program; between calls Python reports progress
 TEST_BATCH = 128  # datasets whose errors are computed at a time
 
 Targets = Float[np.ndarray, "datasets prefixes size"]
 
 
 class Fitted(NamedTuple):
-    """What probes reach on datasets that they were not trained on."""
+    """What probes achieve on held-out datasets, and which positions they read."""
 
     error: Float[np.ndarray, "layers prefixes"]  # mean squared, per dimension
     attention: Float[np.ndarray, "layers prefixes time"]
-
-
-def variance(targets: TargetSplit) -> Float[np.ndarray, " prefixes"]:
-    """Return the error of always answering the mean of the training datasets."""
-    errors = targets.test - targets.training.mean(axis=0)
-    return np.mean(errors**2, axis=(0, 2))
-
-
-def scales(training: Targets) -> Float[np.ndarray, " prefixes"]:
-    """Return what targets are divided by while training; 1 for a constant target."""
-    spread = np.sqrt(variance(TargetSplit(training, training)))
-    return np.where(spread > 0, spread, 1)
 
 
 def initial_probes(
@@ -64,7 +52,7 @@ def initial_probes(
     target_size: int,
     seed: int,
 ) -> Probe:
-    """Return a stack [layers, prefixes]; each depends on its own layer and n only."""
+    """Return a stack [layers, prefixes]; each probe depends only on its layer and n."""
 
     def draw(layer: int, prefix: int) -> Probe:
         return random_probe(
@@ -86,29 +74,74 @@ def initial_probes(
     return jax.tree.map(stack, *drawn)
 
 
-def predict(
+def train_probes(
     probes: Probe,
-    h: Float[Array, "layers batch time hidden"],
-    last: Int[Array, " prefixes"],
-) -> Float[Array, "layers prefixes batch size"]:
-    """Return v̂ of every probe of a stack [layers, prefixes]."""
+    states: StateSplit,
+    targets: TargetSplit,
+    config: ProbingConfig,
+    *,
+    seed: int,
+    report: Callable[[int], None] = lambda steps: None,
+) -> Fitted:
+    """Train a stack [layers, prefixes] on `training` and measure it on `test`.
 
-    def of_layer(probes: Probe, h: Float[Array, "batch time hidden"]) -> Array:
-        return jax.vmap(lambda probe, last: probe(h, last))(probes, last)
+    `report` receives the number of steps just done.
+    """
+    training, test = targets
+    mean, scale = training.mean(axis=0), scales(training)
 
-    return jax.vmap(of_layer)(probes, h)
+    def scaled(values: Targets) -> Float[np.ndarray, "datasets prefixes size"]:
+        return ((values - mean) / scale[:, None]).astype(np.float32)
+
+    last = jnp.asarray([2 * n for n in config.prefixes])
+    state = optax.scale_by_adam().init(eqx.filter(probes, eqx.is_array))
+    mesh = _mesh(len(config.prefixes))
+    h = jax.device_put(states.training, NamedSharding(mesh, PartitionSpec()))
+    wanted = jnp.asarray(np.moveaxis(scaled(training), 1, 0))
+    size = (config.steps, config.batch_size)
+    rows = np.random.default_rng(seed).integers(len(training), size=size)
+    rates = _rates(config)
+    for start in range(0, config.steps, STEPS_PER_CALL):
+        part = slice(start, start + STEPS_PER_CALL)
+        now = (jnp.asarray(rates[part]), jnp.asarray(rows[part]))
+        probes, state = _advance_together(mesh, probes, state, h, wanted, last, *now)
+        jax.block_until_ready(state)
+        report(len(rows[part]))
+    del h
+    held_out = jnp.asarray(np.moveaxis(states.test, 0, 1))
+    error, alpha = _measure(probes, held_out, jnp.asarray(scaled(test)), last)
+    return Fitted(np.asarray(error, np.float64) * scale**2, np.asarray(alpha))
+
+
+def variance(targets: TargetSplit) -> Float[np.ndarray, " prefixes"]:
+    """Return the held-out error of predicting the mean of the training datasets."""
+    errors = targets.test - targets.training.mean(axis=0)
+    return np.mean(errors**2, axis=(0, 2))
+
+
+def scales(training: Targets) -> Float[np.ndarray, " prefixes"]:
+    """Return the scale by which targets are divided; 1 for a constant target."""
+    spread = np.sqrt(variance(TargetSplit(training, training)))
+    return np.where(spread > 0, spread, 1)
+
+
+def _rates(config: ProbingConfig) -> Float[np.ndarray, " steps"]:
+    """Return the learning rate of every step: half a cosine, down to zero."""
+    share = np.arange(config.steps) / config.steps
+    rates = config.learning_rate * 0.5 * (1 + np.cos(np.pi * share))
+    return rates.astype(np.float32)
 
 
 def _mesh(num_prefixes: int) -> Mesh:
-    """Return the most devices of this process that share the prefixes evenly."""
+    """Return a mesh of as many devices as divide the prefixes evenly."""
     devices = jax.local_devices()
-    count = most_that_share(num_prefixes, len(devices))
+    count = largest_divisor(num_prefixes, len(devices))
     return Mesh(np.array(devices[:count]), ("prefixes",))
 
 
 @eqx.filter_jit
 def _advance_together(mesh: Mesh, probes: Probe, state: optax.OptState, *data: Array):
-    """Return what `_advance` does, each device for prefixes of its own."""
+    """Apply `_advance` with the prefixes divided over the devices of the mesh."""
 
     def by_prefix(leaf: Array) -> PartitionSpec:  # the count of steps has no axes
         return PartitionSpec(None, "prefixes") if leaf.ndim else PartitionSpec()
@@ -152,6 +185,19 @@ def _advance(
     return probes, state
 
 
+def predict(
+    probes: Probe,
+    h: Float[Array, "layers batch time hidden"],
+    last: Int[Array, " prefixes"],
+) -> Float[Array, "layers prefixes batch size"]:
+    """Return v̂ of every probe of a stack [layers, prefixes]."""
+
+    def of_layer(probes: Probe, h: Float[Array, "batch time hidden"]) -> Array:
+        return jax.vmap(lambda probe, last: probe(h, last))(probes, last)
+
+    return jax.vmap(of_layer)(probes, h)
+
+
 @eqx.filter_jit
 def _measure(
     probes: Probe,
@@ -171,58 +217,13 @@ def _measure(
     return jnp.mean(each, axis=0), attend(probes, last)
 
 
-def _rates(config: ProbingConfig) -> Float[np.ndarray, " steps"]:
-    """Return the learning rate of every step: half a cosine, down to zero."""
-    share = np.arange(config.steps) / config.steps
-    rates = config.learning_rate * 0.5 * (1 + np.cos(np.pi * share))
-    return rates.astype(np.float32)
-
-
-def train_probes(
-    probes: Probe,
-    states: StateSplit,
-    targets: TargetSplit,
-    config: ProbingConfig,
-    *,
-    seed: int,
-    report: Callable[[int], None] = lambda steps: None,
-) -> Fitted:
-    """Train a stack [layers, prefixes] on `training` and measure it on `test`.
-
-    `report` is told how many steps were just done.
-    """
-    training, test = targets
-    mean, scale = training.mean(axis=0), scales(training)
-
-    def scaled(values: Targets) -> Float[np.ndarray, "datasets prefixes size"]:
-        return ((values - mean) / scale[:, None]).astype(np.float32)
-
-    last = jnp.asarray([2 * n for n in config.prefixes])
-    state = optax.scale_by_adam().init(eqx.filter(probes, eqx.is_array))
-    mesh = _mesh(len(config.prefixes))
-    h = jax.device_put(states.training, NamedSharding(mesh, PartitionSpec()))
-    wanted = jnp.asarray(np.moveaxis(scaled(training), 1, 0))
-    size = (config.steps, config.batch_size)
-    rows = np.random.default_rng(seed).integers(len(training), size=size)
-    rates = _rates(config)
-    for start in range(0, config.steps, STEPS_PER_CALL):
-        part = slice(start, start + STEPS_PER_CALL)
-        now = (jnp.asarray(rates[part]), jnp.asarray(rows[part]))
-        probes, state = _advance_together(mesh, probes, state, h, wanted, last, *now)
-        jax.block_until_ready(state)
-        report(len(rows[part]))
-    del h
-    held_out = jnp.asarray(np.moveaxis(states.test, 0, 1))
-    error, alpha = _measure(probes, held_out, jnp.asarray(scaled(test)), last)
-    return Fitted(np.asarray(error, np.float64) * scale**2, np.asarray(alpha))
-
-
 def fit_least_squares(
     states: StateSplit, targets: TargetSplit, prefixes: tuple[int, ...]
 ) -> Fitted:
-    """Return the errors of the best single position up to 2n, and α that is 1 there.
+    """Fit linear probes of single positions, and keep the best position up to 2n.
 
-    The position is chosen on the training datasets, the error is that on the others.
+    The position is chosen on the training datasets and measured on the others; α is 1
+    there.
     """
     fits = [
         _fit_layer(training, test, targets, prefixes)
@@ -259,5 +260,5 @@ def _fit_layer(
 def _with_one(
     h: Float[np.ndarray, "datasets hidden"],
 ) -> Float[np.ndarray, "datasets more"]:
-    """Return the states in float64 with a constant beside them: the bias."""
+    """Return the states in float64 with a column of ones, for the bias."""
     return np.concatenate([h, np.ones((len(h), 1))], axis=1, dtype=np.float64)

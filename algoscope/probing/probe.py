@@ -1,8 +1,8 @@
-"""Which intermediate quantities does a learner compute, and where? (paper §5, app. E).
+"""`probe`: which quantities can be read from a learner's hidden states? (§5, app. E).
 
-For every target, kind of probe, layer and prefix one probe is trained on the frozen
-learner's hidden states and measured on held-out datasets. Targets and kinds share the
-hidden states, and learner and controls share the datasets.
+For every target, kind of probe, layer and prefix, one probe is trained on the hidden
+states of the frozen learner and measured on held-out datasets. Targets and kinds share
+the hidden states; learner and controls share the datasets.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,10 +28,10 @@ from algoscope.probing.fitting import (
 from algoscope.probing.probes import Kind
 from algoscope.probing.result import Measurement, ProbingResult
 from algoscope.probing.states import Repeat, StateSplit
-from algoscope.probing.targets import Target, find_targets
+from algoscope.probing.targets import ProbeTarget, find_targets
 from algoscope.tasks.task import Task
 
-STATES_BYTES = 2**31  # hidden states held at a time; more layers than fit: more passes
+STATES_BYTES = 2**31  # hidden states in memory at a time; layers beyond it wait
 
 
 def probe(
@@ -39,16 +39,16 @@ def probe(
     task: Task | None = None,
     budget: str | ProbingConfig = "smoke",
     *,
-    targets: Sequence[str | Target] = ("moment", "w_ols"),
+    targets: Sequence[str | ProbeTarget] = ("moment", "w_ols"),
     controls: Sequence[InContextLearner] = (),
-    directory: Path | None = None,
+    directory: Path | str | None = None,
     progress: Progress | bool = True,
 ) -> ProbingResult:
-    """Probe a learner, and the controls in the same way on the same datasets.
+    """Probe a learner, and in the same way, on the same datasets, its controls.
 
-    The task is by default the learner's own. The budget is `smoke` (seconds), `cpu` (an
+    The default task is the learner's own. The budget is `smoke` (seconds), `cpu` (an
     hour or two), `paper` (days), or a configuration. With a `directory`, finished parts
-    are kept there: a rerun reuses them and computes the others to the same bits.
+    are cached there: after an interruption the same call resumes, to the same bits.
 
     Example:
         >>> import algoscope as asc
@@ -63,7 +63,7 @@ def probe(
             find_budget(budget),
             targets=targets,
             controls=controls,
-            cache=Cache(directory),
+            cache=Cache(None if directory is None else Path(directory)),
             progress=report,
         )
 
@@ -73,14 +73,14 @@ def _probe(
     task: Task,
     config: ProbingConfig,
     *,
-    targets: Sequence[str | Target],
+    targets: Sequence[str | ProbeTarget],
     controls: Sequence[InContextLearner],
     cache: Cache,
     progress: Progress,
 ) -> ProbingResult:
     chosen = find_targets(targets)
     learners = [learner, *controls]
-    _refuse_unfit(learners, task)
+    _reject_unfit(learners, task)
     layers = {each.name: config.layers_of(each) for each in learners}
     calls = sum(-(-len(each) // config.layers_per_call) for each in layers.values())
     total = calls * config.repeats * len(chosen) * len(config.kinds) * config.steps
@@ -130,14 +130,14 @@ def _probe_once(
     cache: Cache,
     report: Callable[[int], None],
 ) -> Iterator[tuple[tuple[str, str], Fitted]]:
-    """Yield (target, kind) and what was measured, in the order of the layers."""
+    """Yield (target, kind) and its fitted probes, in the order of the layers."""
     weights = learner.digest
     digests = {
         name: digest_of_arrays(values._asdict())
         for name, values in data.targets.items()
     }
     for passed in _passes(learner, config):
-        states = None  # computed when the first chunk is missing
+        states = None  # computed when the first part is not cached
         whole = tuple(layer for group in passed for layer in group)
         for group in passed:
             start = whole.index(group[0])
@@ -199,7 +199,7 @@ def _each(data: Repeat, config: ProbingConfig) -> Iterator[tuple[str, Kind]]:
 def _passes(
     learner: InContextLearner, config: ProbingConfig
 ) -> Iterator[list[tuple[int, ...]]]:
-    """Yield the groups of layers, as many as fit into memory at a time."""
+    """Yield groups of layers, as many at a time as fit into memory."""
     layers, size = config.layers_of(learner), config.layers_per_call
     groups = [layers[i : i + size] for i in range(0, len(layers), size)]
     hidden_size = learner.transformer.w_e.shape[0]
@@ -211,12 +211,12 @@ def _passes(
 
 
 def _deciding(config: ProbingConfig) -> dict[str, Any]:
-    """Return the choices that decide the numbers of a chunk."""
+    """Return the fields that decide the numbers of a cached part."""
     others = ("kinds", "layers", "repeats", "seed", "layers_per_call")
     return {k: v for k, v in config.as_dict().items() if k not in others}
 
 
-def _refuse_unfit(learners: list[InContextLearner], task: Task) -> None:
+def _reject_unfit(learners: list[InContextLearner], task: Task) -> None:
     names = [learner.name for learner in learners]
     if len(set(names)) < len(names):
         rule = "have names that differ from each other and from the learner's"

@@ -2,14 +2,14 @@
 
     α = softmax(c s),   v̂ = FF(αᵀ W_v H⁽ˡ⁾)
 
-s are scores of positions, the same for all inputs: α says where a target is encoded,
-the error of v̂ how well, and FF in which manner. FF is linear, or a two-layer MLP with
+s are scores of positions, the same for all inputs. α says where a target is encoded,
+the error of v̂ how well, and FF in which form: FF is linear, or a two-layer MLP with
 GeLU. Averaging and W_v are both linear, so the average is taken first, which is less
 work. A probe for the prefix n sees the positions 0, …, 2n: up to the query x_{n+1}.
 
-The constant c is ours: Adam moves a number by at most its learning rate, and to single
-out one of 80 positions a score has to rise by six or more, which at 10⁻³ would take
-thousands of steps for nothing else.
+The constant c is our addition: Adam changes a number by about its learning rate per
+step, and to select one of 80 positions a score has to rise by six or more, which at
+10⁻³ would take thousands of steps.
 
 Axes: `time` positions, `hidden` units of the learner, `value` rows of W_v (paper: H′),
 `inner` units of the MLP, `size` of the target, `stack` any number of probes.
@@ -65,10 +65,10 @@ def random_probe(
     inner_size: int,
     target_size: int,
 ) -> Probe:
-    """Return a probe that looks at all positions alike, with random matrices.
+    """Return a probe with random matrices that attends to all positions equally.
 
-    Matrices are drawn from U(±1/√fan_in), with NumPy, which compiles nothing; scores
-    and biases are zero.
+    Matrices are drawn from U(±1/√fan_in), with NumPy, which needs no compilation;
+    scores and biases are zero.
     """
 
     def draw(rows: int, fan_in: int) -> Float[Array, "rows fan_in"]:

@@ -1,8 +1,8 @@
-"""What probing found, as data: saved, loaded and drawn without the models.
+"""The result of `probe`: errors and attention of every probe, without the models.
 
 Errors are mean squared errors per dimension of the target, on held-out datasets. They
-are averaged over prefixes before they are averaged over repeats, so an interval says
-how much another draw of datasets and of initial probes would change the average.
+are averaged over prefixes first and over repeats then, so an interval says how much
+other datasets and other initial probes would change the average.
 """
 
 from dataclasses import dataclass, fields
@@ -13,36 +13,39 @@ from jaxtyping import Float
 from scipy import stats
 
 from algoscope.foundation.result import Row, SavedResult
-from algoscope.foundation.text import number
+from algoscope.foundation.text import listed, number, with_interval
 from algoscope.foundation.validation import InvalidValueError, require_choice
-
-INPUT = "input"  # as a control: the learner's own H⁽⁰⁾
-
-Measure = Literal["error", "relative"]
-PerLayer = Float[np.ndarray, " layers"]
-
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+INPUT = "input"  # as a control: the learner's own H⁽⁰⁾
+MOST_TARGETS = 3  # named in the sentence
 
-class Interval(NamedTuple):
-    """A mean over repeats with its 95 % interval, which takes two repeats or more."""
+Measure = Literal["error", "relative"]
+PerLayer = Float[np.ndarray, " layers"]
+
+
+class MeanWithInterval(NamedTuple):
+    """A mean over repeats per layer, with 95 % intervals: NaN for a single repeat."""
 
     mean: PerLayer
     low: PerLayer
     high: PerLayer
 
 
-def interval(samples: Float[np.ndarray, "repeats layers"]) -> Interval:
-    """Return mean ± t s/√r over r repeats, t being Student's for r − 1."""
+def mean_with_interval(
+    samples: Float[np.ndarray, "repeats layers"],
+) -> MeanWithInterval:
+    """Return mean ± t s/√r over r repeats, with Student's t for r − 1."""
     mean = samples.mean(axis=0)
     if len(samples) < 2:
-        return Interval(mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan))
+        unknown = np.full_like(mean, np.nan)
+        return MeanWithInterval(mean, unknown, unknown)
     spread = samples.std(axis=0, ddof=1) / np.sqrt(len(samples))
     margin = stats.t.ppf(0.975, len(samples) - 1) * spread
-    return Interval(mean, mean - margin, mean + margin)
+    return MeanWithInterval(mean, mean - margin, mean + margin)
 
 
 @dataclass(frozen=True)
@@ -54,14 +57,14 @@ class Measurement:
     kind: str
     layers: tuple[int, ...]
     error: Float[np.ndarray, "repeats layers prefixes"]
-    variance: Float[np.ndarray, "repeats prefixes"]  # the error of the mean answer
+    variance: Float[np.ndarray, "repeats prefixes"]  # error of predicting the mean
     attention: Float[np.ndarray, "repeats layers prefixes time"]  # α
 
     @property
     def relative(self) -> Float[np.ndarray, "repeats layers prefixes"]:
-        """The error over the target's variance: 1 is no better than the mean.
+        """The error over the target's variance: 1 is no better than its mean.
 
-        NaN where the target is constant.
+        It is NaN where the target is constant.
         """
         known = np.where(self.variance > 0, self.variance, np.nan)
         return self.error / known[:, None]
@@ -69,16 +72,16 @@ class Measurement:
     def samples(
         self, measure: Measure = "relative"
     ) -> Float[np.ndarray, "repeats layers"]:
-        """Return the mean over prefixes, for every repeat."""
+        """Return the mean over prefixes, for each repeat and layer."""
         require_choice("measure", measure, ("error", "relative"))
         return getattr(self, measure).mean(axis=2)
 
-    def per_layer(self, measure: Measure = "relative") -> Interval:
+    def per_layer(self, measure: Measure = "relative") -> MeanWithInterval:
         """Return the mean over prefixes, with its interval over repeats."""
-        return interval(self.samples(measure))
+        return mean_with_interval(self.samples(measure))
 
     def best_layer(self, measure: Measure = "relative") -> int:
-        """Return the place in `layers` of the least error."""
+        """Return the index in `layers` of the least error."""
         return int(np.argmin(self.per_layer(measure).mean))
 
 
@@ -101,7 +104,7 @@ class ProbingResult(SavedResult):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The targets, in the order in which they were asked."""
+        """The targets, in the order in which they were given."""
         return tuple(dict.fromkeys(each.target for each in self.measurements))
 
     @property
@@ -122,34 +125,34 @@ class ProbingResult(SavedResult):
 
     def selectivity(
         self, target: str, kind: str, control: str, measure: Measure = "relative"
-    ) -> Interval:
+    ) -> MeanWithInterval:
         """Return, per layer, the control's error minus the learner's.
 
-        `control` is the name of another learner, whose layers are compared one by one,
-        or `input`, the learner's own H⁽⁰⁾. Both were probed on the same datasets, so
-        differences are taken within a repeat.
+        `control` is the name of another learner, which is compared layer by layer, or
+        `input`, the learner's own H⁽⁰⁾. Both were probed on the same datasets, so
+        differences are taken within each repeat.
         """
         own = self.of(target, kind)
         require_choice("control", control, (INPUT, *self.controls))
         if control == INPUT:
             if 0 not in own.layers:
-                rule = "hold 0, the input, to be compared with it"
+                rule = "include 0, the input, to compare with it"
                 raise InvalidValueError("layers", rule, own.layers)
             place = own.layers.index(0)
             other = own.samples(measure)[:, place : place + 1]
-            return interval(other - own.samples(measure))
+            return mean_with_interval(other - own.samples(measure))
         against = self.of(target, kind, control)
         if against.layers != own.layers:
             remedy = "Compare `per_layer` of both, or probe the layers that both have."
             rule = f"have been probed at the layers {own.layers}"
             raise InvalidValueError("control", rule, against.layers, remedy)
-        return interval(against.samples(measure) - own.samples(measure))
+        return mean_with_interval(against.samples(measure) - own.samples(measure))
 
     def summary(self, measure: Measure = "relative") -> list[dict[str, Any]]:
-        """Return a row per target, kind and learner: its best layer, and the error.
+        """Return a row per target, kind and learner: its best layer and error there.
 
-        A control's row has its selectivity at the learner's best layer; a mean stands
-        with its interval.
+        A control's row holds its selectivity at the learner's best layer. Errors and
+        selectivities are lists of mean, low and high.
         """
         rows = []
         for each in self.measurements:
@@ -182,23 +185,36 @@ class ProbingResult(SavedResult):
 
     @property
     def sentence(self) -> str:
-        """What is decoded best from the learner, and where."""
-        own = [each for each in self.measurements if each.learner == self.learner]
-        texts = []
-        for target in self.targets:
-            of_target = [each for each in own if each.target == target]
-            best = min(of_target, key=lambda m: m.per_layer().mean[m.best_layer()])
-            place = best.best_layer()
-            found, low, high = (float(part[place]) for part in best.per_layer())
-            interval = "" if low != low else f" [{number(low)}, {number(high)}]"
-            texts.append(
-                f"{target} from layer {best.layers[place]} by {best.kind} probes, with "
-                f"{number(found)}{interval} of its variance unexplained"
+        """The layer and the kind of probe that read each target best, with the error.
+
+        Of many targets, only those that are read best are named.
+        """
+        rows = [row for row in self.rows() if row["learner"] == self.learner]
+        best = [
+            min(
+                (row for row in rows if row["target"] == target),
+                key=lambda row: row["relative_error"],
             )
-        return f"{self.learner} encodes best {'; '.join(texts)}."
+            for target in self.targets
+        ]
+        best.sort(key=lambda row: row["relative_error"])
+        repeats = len(self.measurements[0].error)
+        texts = []
+        for row in best[:MOST_TARGETS]:
+            mean, bounds = row["relative_error"], (row["low"], row["high"])
+            error = number(mean) if repeats < 2 else with_interval(mean, *bounds)
+            where = f"{row['target']} best in layer {row['layer']}"
+            texts.append(f"{where} ({row['kind']}, error {error})")
+        if len(best) > MOST_TARGETS:
+            texts.append(f"{len(best) - MOST_TARGETS} more targets less well")
+        spread = f"95 % intervals over {repeats} repeats" if repeats > 1 else "1 repeat"
+        return (
+            f"Probes of {self.learner} read {listed(texts)}; errors are relative to "
+            f"the target's variance, 1 being no better than its mean ({spread})."
+        )
 
     def rows(self) -> list[Row]:
-        """Return a row per target, kind of probe, learner and layer."""
+        """Return a row per target, kind of probe, learner and layer, with intervals."""
         return [
             {
                 "target": each.target,
@@ -216,7 +232,7 @@ class ProbingResult(SavedResult):
         ]
 
     def plot(self, axes: "Axes | None" = None) -> "Figure":
-        """Draw the error per layer (figure 4), or one target's into given axes."""
+        """Draw the error per layer (figure 4); into given axes, the first target's."""
         from algoscope.probing.figures import layers_figure
 
         return layers_figure(self, axes)

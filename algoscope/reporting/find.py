@@ -1,4 +1,4 @@
-"""Where results are: paths that a person names, and what is found below them."""
+"""The results that the paths given to a report name or contain."""
 
 import json
 import re
@@ -9,14 +9,13 @@ from typing import Any, Literal
 
 from algoscope.experiments.record import RESULT
 from algoscope.foundation.files import DamagedFileError
-from algoscope.foundation.validation import InvalidValueError
 from algoscope.model.checkpoints import CONFIG
 from algoscope.patching.result import PatchingResult
 from algoscope.probing.result import ProbingResult
 
-MOST_RUNS = 12  # of one directory that get a section each, and not only a row
+MOST_RUNS = 12  # in a directory with more, runs have a row but no section each
 
-Kind = Literal[
+SourceKind = Literal[
     "experiment",
     "run",
     "runs",
@@ -27,8 +26,8 @@ Kind = Literal[
     "patching",
 ]
 
-# What a file says about itself, and the name it has if its directory is the result.
-KINDS: dict[str, Kind] = {
+# The kind of result for the field "format" of its JSON file.
+KIND_OF_FORMAT: dict[str, SourceKind] = {
     "algoscope experiment": "experiment",
     "algoscope": "run",
     "algoscope probing": "probing",
@@ -36,27 +35,32 @@ KINDS: dict[str, Kind] = {
     "algoscope comparison": "comparison",
     "algoscope identification": "identification",
 }
-NAMES: dict[Kind, str] = {
+# The name of that file where the result is the directory that holds it.
+FILE_OF_KIND: dict[SourceKind, str] = {
     "experiment": RESULT,
     "run": CONFIG,
     "construction": CONFIG,
     "probing": ProbingResult.file,
     "patching": PatchingResult.file,
 }
+ACCEPTED = (
+    "A report shows experiments, training runs, constructions, comparisons, "
+    "identifications, probing and patching results."
+)
 
 
 @dataclass(frozen=True)
 class Source:
     """One result on disk, or a directory of runs."""
 
-    kind: Kind
+    kind: SourceKind
     path: Path
     runs: tuple[Path, ...] = ()
 
 
 def find_sources(paths: Iterable[Path]) -> list[Source]:
-    """Return what the paths name or hold, each result once, in a natural order."""
-    found: dict[tuple[Kind, Path], Source] = {}
+    """Return each result that the paths name or contain once, in a natural order."""
+    found: dict[tuple[SourceKind, Path], Source] = {}
     for path in paths:
         for source in _named(path):
             found.setdefault((source.kind, source.path.resolve()), source)
@@ -65,25 +69,21 @@ def find_sources(paths: Iterable[Path]) -> list[Source]:
 
 def _named(path: Path) -> Iterator[Source]:
     if not path.exists():
-        rule = "name files and directories that exist"
-        raise InvalidValueError("paths", rule, f"'{path}'")
+        raise DamagedFileError(path, "does not exist")
     source = _in_directory(path) if path.is_dir() else _in_file(path)
     if source:
         yield source
         return
     below = list(_below(path, set())) if path.is_dir() else []
     if not below:
-        rule = (
-            "be or hold experiments, runs, constructions, comparisons, "
-            "identifications, probing or patching"
-        )
-        raise InvalidValueError(str(path), rule, "none of them")
+        problem = "holds no result" if path.is_dir() else "is not a saved result"
+        raise DamagedFileError(path, problem, ACCEPTED)
     yield from below
 
 
 def _below(directory: Path, visited: set[Path]) -> Iterator[Source]:
-    """Yield the results in a directory that is none itself, at any depth."""
-    if directory.resolve() in visited:  # a link that leads back
+    """Yield the results at any depth below a directory that is not one itself."""
+    if directory.resolve() in visited:  # a link to a directory above
         return
     visited.add(directory.resolve())
     children = sorted(
@@ -99,7 +99,7 @@ def _below(directory: Path, visited: set[Path]) -> Iterator[Source]:
     for child in children:
         if child not in found:
             source = _in_file(child) if child.suffix == ".json" else None
-            if source and source.kind not in NAMES:
+            if source and source.kind not in FILE_OF_KIND:
                 yield source
         elif (source := found[child]) is None:
             yield from _below(child, visited)
@@ -114,7 +114,7 @@ def _natural(name: str) -> list[Any]:
 
 
 def _in_directory(directory: Path) -> Source | None:
-    for kind, name in NAMES.items():
+    for kind, name in FILE_OF_KIND.items():
         path = directory / name
         if path.is_file() and _kind(path) == kind:
             return Source(kind, directory)
@@ -123,20 +123,20 @@ def _in_directory(directory: Path) -> Source | None:
 
 def _in_file(path: Path) -> Source | None:
     kind = _kind(path)
-    if kind is None or NAMES.get(kind, path.name) != path.name:
+    if kind is None or FILE_OF_KIND.get(kind, path.name) != path.name:
         return None
-    return Source(kind, path.parent if kind in NAMES else path)
+    return Source(kind, path.parent if kind in FILE_OF_KIND else path)
 
 
-def _kind(path: Path) -> Kind | None:
-    """Return what a JSON file says it is, if it is one of ours."""
+def _kind(path: Path) -> SourceKind | None:
+    """Return the kind of a JSON file, or None if it is not a result."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         problem = f"is not a readable JSON file ({type(error).__name__})"
         raise DamagedFileError(path, problem) from error
-    said = values.get("format") if isinstance(values, dict) else None
-    kind = KINDS.get(said) if isinstance(said, str) else None
-    if kind == "run" and "training" not in values:  # no run, but a transformer
+    format_ = values.get("format") if isinstance(values, dict) else None
+    kind = KIND_OF_FORMAT.get(format_) if isinstance(format_, str) else None
+    if kind == "run" and "training" not in values:  # a transformer alone
         return "construction" if "construction" in values else None
     return kind

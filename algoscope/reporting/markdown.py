@@ -1,4 +1,4 @@
-"""Sections as Markdown, for docs/results.md."""
+"""Sections as Markdown, for pages such as docs/results.md."""
 
 import os
 import re
@@ -7,51 +7,15 @@ from pathlib import Path
 from urllib.parse import quote
 
 from algoscope.experiments.record import Table
-from algoscope.reporting.page import (
+from algoscope.reporting.markup import visible
+from algoscope.reporting.section import (
     CLAIM_HEADER,
     LEGEND,
+    Section,
     are_numbers,
-    counted,
+    count_verdicts,
     numbered_claims,
 )
-from algoscope.reporting.section import Section
-from algoscope.reporting.svg import visible
-
-
-def escape(text: object) -> str:
-    r"""Return the Markdown that shows this text, on one line.
-
-    Example:
-        >>> print(escape("a|b <i>"))
-        a\|b \<i>
-    """
-    line = " ".join(visible(str(text)).split())
-    line = re.sub(r"([\\`*_\[\]<|~#&$])", r"\\\1", line)
-    line = re.sub(r"^(>|[-+=](?=[-+=\s]|$))", r"\\\1", line)  # a quote, a list, a rule
-    return re.sub(r"^(\d+)([.)])(?=\s|$)", r"\1\\\2", line)
-
-
-def code(text: object) -> str:
-    """Return text in the font of code, on one line."""
-    line = " ".join(visible(str(text)).split())
-    if not line or set(line) & set("`|\\"):
-        return f"<code>{escape(line)}</code>"
-    return f"`{line}`"
-
-
-def block(text: str) -> str:
-    """Return text as a block of code, whatever it holds."""
-    longest = max(map(len, re.findall("`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{visible(text)}\n{fence}"
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of cells that are Markdown already, with numbers to the right."""
-    columns = zip(*rows, strict=True) if rows else [()] * len(header)
-    rules = ["---:" if are_numbers(column) else "---" for column in columns]
-    lines = [header, rules, *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def markdown_page(
@@ -61,7 +25,7 @@ def markdown_page(
     parts = [f"# {escape(title)}", f"Made by {code(command)}."]
     claims = numbered_claims(sections)
     if claims:
-        parts += ["## Claims", escape(counted(claim for _, claim in claims))]
+        parts += ["## Claims", escape(count_verdicts(claim for _, claim in claims))]
         rows = [
             [
                 *map(escape, (claim.name, claim.paper, claim.measured)),
@@ -95,3 +59,39 @@ def _section(section: Section, out: Path) -> list[str]:
 def _table(shown: Table) -> str:
     rows = [list(map(escape, row)) for row in shown.rows]
     return f"{escape(shown.title)}:\n\n{table(list(map(escape, shown.header)), rows)}"
+
+
+def escape(text: object) -> str:
+    r"""Return the Markdown that shows this text, on one line.
+
+    Example:
+        >>> print(escape("a|b <i>"))
+        a\|b \<i>
+    """
+    line = " ".join(visible(str(text)).split())
+    line = re.sub(r"([\\`*_\[\]<|~#&$])", r"\\\1", line)
+    line = re.sub(r"^(>|[-+=](?=[-+=\s]|$))", r"\\\1", line)  # quote, list, rule
+    return re.sub(r"^(\d+)([.)])(?=\s|$)", r"\1\\\2", line)
+
+
+def code(text: object) -> str:
+    """Return text formatted as code, on one line."""
+    line = " ".join(visible(str(text)).split())
+    if not line or set(line) & set("`|\\"):
+        return f"<code>{escape(line)}</code>"
+    return f"`{line}`"
+
+
+def block(text: str) -> str:
+    """Return any text as a block of code."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{visible(text)}\n{fence}"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of cells in Markdown, with columns of numbers aligned right."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(header)
+    rules = ["---:" if are_numbers(column) else "---" for column in columns]
+    lines = [header, rules, *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

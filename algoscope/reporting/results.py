@@ -1,4 +1,4 @@
-"""Saved experiments, comparisons, identifications, probing and patching as sections."""
+"""Saved results of every kind as sections of a report, except runs (see runs.py)."""
 
 import re
 from collections import Counter
@@ -15,21 +15,20 @@ from algoscope.identification.result import Regime
 from algoscope.patching.result import PatchingResult
 from algoscope.probing.figures import attention_figure, controls_figure
 from algoscope.probing.result import ProbingResult
-from algoscope.reporting.runs import comparison_table
 from algoscope.reporting.section import Picture, Section, drawn
 
 
 def experiment_section(directory: Path) -> Section:
-    """Return what the experiment in this directory found."""
+    """Return the experiment in this directory: findings, figures, claims, tables."""
     record = Record.load(directory)
     for table in record.tables:
         if any(len(row) != len(table.header) for row in table.rows):
-            problem = f"has rows of another length than the header of '{table.title}'"
+            problem = (
+                f"has rows in the table '{table.title}' that are longer or shorter "
+                "than its header"
+            )
             raise DamagedFileError(directory / RESULT, problem)
-    facts = {
-        "budget": record.budget,
-        "computing time": duration(record.seconds),
-    }
+    facts = {"budget": record.budget, "computing time": duration(record.seconds)}
     details: dict[str, Any] = {"Configuration": record.config}
     if record.runs:
         counts = Counter(status.partition(":")[0] for status in record.runs.values())
@@ -51,7 +50,7 @@ def experiment_section(directory: Path) -> Section:
 
 
 def _label(figure: str) -> str:
-    """Return fig7 as the paper writes it, and another name as it is."""
+    """Return fig7 as Figure 7, and any other name unchanged."""
     return re.sub(r"^fig(\d+)$", r"Figure \1", figure)
 
 
@@ -72,7 +71,7 @@ def _saved_figure(directory: Path, name: str) -> Picture:
 
 
 def comparison_section(path: Path) -> Section:
-    """Return a saved comparison: its curves, its table and its sentence."""
+    """Return a saved comparison: its sentence, curves and table."""
     found, source = Comparison.load(path), str(path)
     pictures = [drawn("Comparison", source, found.plot())]
     if "r2" in found.metrics:
@@ -93,8 +92,15 @@ def comparison_section(path: Path) -> Section:
     )
 
 
+def comparison_table(comparison: Comparison) -> Table:
+    """Return SPD/d to each reference, by regime."""
+    header, rows = comparison.summary()
+    title = f"SPD/d of {comparison.learner} to each reference"
+    return Table(title, tuple(header), tuple(map(tuple, rows)))
+
+
 def identification_section(path: Path) -> Section:
-    """Return a saved identification: the answer, per regime, and the candidates."""
+    """Return a saved identification: its answer, also by regime, and the candidates."""
     found = Identification.load(path)
     names = [regime.name for regime in found.regimes]
     rows = tuple(
@@ -139,13 +145,8 @@ def probing_section(directory: Path) -> Section:
     if found.controls:
         pictures.append(drawn("Controls", source, controls_figure(found)))
     for kind in found.kinds:
-        pictures.append(
-            drawn(
-                f"Positions, {kind} probe",
-                source,
-                attention_figure(found, kind=kind),
-            )
-        )
+        figure = attention_figure(found, kind=kind)
+        pictures.append(drawn(f"Positions, {kind} probe", source, figure))
     rows = []
     for row in found.summary():
         names = (row["target"], row["kind"], row["learner"], str(row["best_layer"]))
@@ -165,7 +166,7 @@ def probing_section(directory: Path) -> Section:
 
 
 def patching_section(directory: Path) -> Section:
-    """Return a saved patching result: its maps, and what matters at the query."""
+    """Return a saved patching result: its maps, and the effects at the query."""
     found, source = PatchingResult.load(directory), str(directory)
     summary = found.summary()
     names = ("query", "examples", "error", "weights", "pattern", "random")

@@ -1,32 +1,44 @@
-"""What a page shows of one result, whatever kind of result it is."""
+"""What a page shows of one result, of whatever kind, in HTML or in Markdown."""
 
-import math
+import re
 import warnings
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from matplotlib.figure import Figure
 
-from algoscope.experiments.record import Claim, Table
-from algoscope.foundation.plotting import COLORS, render
-from algoscope.reporting.svg import visible
+from algoscope.experiments.record import Claim, Table, Verdict
+from algoscope.foundation.plotting import render
+from algoscope.reporting.markup import visible
+
+CLAIM_HEADER = ("claim", "the paper says", "measured here", "verdict", "why")
+LEGEND = (
+    "Reproduced: the measurement agrees with the paper's sentence. Partly: in some "
+    "settings or to some extent, as said beside it. Not reproduced: it disagrees. Not "
+    "testable: this budget cannot decide."
+)
+
+_ONE = r"[-−+<>≤≥~]?\s?(?:[\d.,]*\d(?:e[-+]?\d+)?(?: ?%)?|inf|nan|–)"
+_INTERVAL = rf"{_ONE}(?: …|,) {_ONE}"
+_NUMBER = re.compile(rf"(?:{_ONE}(?: ?[\[(]{_INTERVAL}[\])])?|{_INTERVAL})?")
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as SVG text, and where its PNG is if there is one."""
+    """A figure as SVG text, and the path of its PNG file if it has one."""
 
     title: str
     svg: str
-    source: str  # named where the SVG is refused
+    source: str  # the path that an error names if the SVG is rejected
     png: Path | None = None
 
 
 @dataclass(frozen=True)
 class Section:
-    """One result: what was found first, and what it rests on last."""
+    """One result: its findings first, then what they are based on."""
 
     title: str
     source: str  # the file or directory that it was read from
@@ -34,8 +46,8 @@ class Section:
     pictures: tuple[Picture, ...] = ()
     tables: tuple[Table, ...] = ()
     claims: tuple[Claim, ...] = ()
-    facts: dict[str, str] = field(default_factory=dict)  # name: value, both short
-    command: str = ""  # what makes the result again
+    facts: dict[str, str] = field(default_factory=dict)  # short names and values
+    command: str = ""  # reproduces the result
     details: dict[str, Any] = field(default_factory=dict)  # name: JSON, shown folded
     versions: dict[str, str] = field(default_factory=dict)
 
@@ -43,37 +55,41 @@ class Section:
 def drawn(title: str, source: str, figure: Figure) -> Picture:
     """Return a figure as a picture of the page."""
     with warnings.catch_warnings():
-        # A name may have letters that the figure's font has not; the page shows it.
+        # A name may have letters that matplotlib's font lacks; the page shows it.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         svg = render(figure, ".svg", dpi=150).decode()
     return Picture(title, visible(svg), source)
 
 
-def training_figure(metrics: Sequence[dict[str, Any]]) -> Figure:
-    """Return the loss and SPD/d to OLS and to the Bayes predictor over the steps."""
-    figure = Figure(figsize=(10, 3.4))
-    left, right = figure.subplots(1, 2)
-    curves = (
-        (left, "loss", "loss", "-"),
-        (right, "spd_ols", "(OLS, learner)", "-"),
-        (right, "spd_bayes", "(Bayes, learner)", "--"),  # the same without noise
+def numbered_claims(sections: Sequence[Section]) -> list[tuple[int, Claim]]:
+    """Return every claim with the number of its section."""
+    return [
+        (number, claim)
+        for number, section in enumerate(sections)
+        for claim in section.claims
+    ]
+
+
+def count_verdicts(claims: Iterable[Claim]) -> str:
+    """Return how many claims have which verdict.
+
+    Example:
+        >>> count_verdicts([Claim("a", "", "", "partly"), Claim("b", "", "", "partly")])
+        '2 claims: 2 partly.'
+    """
+    counts = Counter(claim.verdict for claim in claims)
+    each = [f"{counts[name]} {name}" for name in get_args(Verdict) if counts[name]]
+    total = counts.total()
+    return f"{total} claim{'s' if total != 1 else ''}: {', '.join(each)}."
+
+
+def are_numbers(cells: Sequence[object]) -> bool:
+    """Return whether a column of a table holds numbers, maybe with their intervals.
+
+    Example:
+        >>> are_numbers(["0.5 [0.41, 0.6]", "–"]), are_numbers(["0.5", "ridge"])
+        (True, False)
+    """
+    return any(cells) and all(
+        isinstance(cell, str) and _NUMBER.fullmatch(cell) for cell in cells
     )
-    for color, (axes, name, label, style) in zip(COLORS, curves, strict=False):
-        points = [(row["step"], row[name]) for row in metrics if name in row]
-        points = [point for point in points if _can_be_drawn(point[1])]
-        if points:
-            axes.plot(*zip(*points, strict=True), style, color=color, label=label)
-            axes.set_yscale("log")
-    left.set_ylabel("training loss")
-    right.set_ylabel("SPD / d, mean over n ≥ 1")
-    if right.lines:
-        right.legend(fontsize=7)
-    for axes in (left, right):
-        axes.set_xlabel("step")
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    return figure
-
-
-def _can_be_drawn(value: float | None) -> bool:
-    return value is not None and math.isfinite(value) and value > 0

@@ -1,71 +1,19 @@
-"""HTML from plain text: what is not markup already is escaped, always."""
+"""SVG files made safe to put into a page.
 
-import html
+Only elements and attributes on the lists below are kept: shapes, text, PNG images and
+references within the same file. Scripts, style sheets, links and event handlers are
+dropped. Names get a prefix, so that the figures of one page do not share any.
+"""
+
 import re
-from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from algoscope.foundation.files import DamagedFileError
-
-VOID = {"br", "meta"}
-
-# A page cannot hold control characters, lone surrogates and non-characters.
-_UNPRINTABLE = {code: 0x2400 + code for code in range(32) if code not in (9, 10)}
-_UNPRINTABLE |= {127: 0x2421, 0xFFFE: 0xFFFD, 0xFFFF: 0xFFFD}
-_UNPRINTABLE |= dict.fromkeys([*range(0x80, 0xA0), *range(0xD800, 0xE000)], 0xFFFD)
-
-
-def visible(text: str) -> str:
-    """Return text with a picture in the place of each character that has none.
-
-    Example:
-        >>> visible("bell \\x07, tab \\t")
-        'bell ␇, tab \\t'
-    """
-    return text.translate(_UNPRINTABLE)
-
-
-@dataclass(frozen=True)
-class Markup:
-    """HTML that was built, or read from a file of this package."""
-
-    html: str
-
-
-def escape(text: object) -> str:
-    """Return the HTML that shows this text.
-
-    Example:
-        >>> escape("<b>1 & 2</b>")
-        '&lt;b&gt;1 &amp; 2&lt;/b&gt;'
-    """
-    return html.escape(visible(str(text)))
-
-
-def element(tag: str, *content: Markup | str, **attributes: object) -> Markup:
-    """Return one element; an attribute is named as in Python, class_ or http_equiv.
-
-    Example:
-        >>> element("p", "1 < 2 ", element("b", "yes"), class_="note").html
-        '<p class="note">1 &lt; 2 <b>yes</b></p>'
-    """
-    named = {
-        name.rstrip("_").replace("_", "-"): each for name, each in attributes.items()
-    }
-    opening = tag + "".join(
-        f' {name}="{escape(value)}"' for name, value in named.items()
-    )
-    if tag in VOID:
-        return Markup(f"<{opening}>")
-    inside = (
-        each.html if isinstance(each, Markup) else escape(each) for each in content
-    )
-    return Markup(f"<{opening}>{''.join(inside)}</{tag}>")
-
+from algoscope.reporting.markup import Markup, element
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 HREFS = ("href", "{http://www.w3.org/1999/xlink}href")
-DEEPEST = 64  # elements inside each other; a page is parsed recursively
+DEEPEST = 64  # nested elements; pages are parsed recursively
 
 
 def _names(text: str) -> frozenset[str]:
@@ -73,24 +21,30 @@ def _names(text: str) -> frozenset[str]:
 
 
 ELEMENTS = _names(
-    "svg g defs symbol use path rect line polyline polygon circle ellipse text tspan "
-    "image clipPath mask pattern marker linearGradient radialGradient stop"
+    """
+    svg g defs symbol use path rect line polyline polygon circle ellipse text tspan
+    image clipPath mask pattern marker linearGradient radialGradient stop
+    """
 )
-TEXTS = {"text", "tspan"}
+TEXT_ELEMENTS = {"text", "tspan"}
 GEOMETRY = _names(
-    "d x y x1 y1 x2 y2 cx cy r rx ry dx dy fx fy width height points transform viewBox "
-    "preserveAspectRatio offset clipPathUnits gradientUnits gradientTransform "
-    "spreadMethod patternUnits patternContentUnits patternTransform maskUnits "
-    "maskContentUnits markerUnits markerWidth markerHeight refX refY orient"
+    """
+    d x y x1 y1 x2 y2 cx cy r rx ry dx dy fx fy width height points transform viewBox
+    preserveAspectRatio offset clipPathUnits gradientUnits gradientTransform
+    spreadMethod patternUnits patternContentUnits patternTransform maskUnits
+    maskContentUnits markerUnits markerWidth markerHeight refX refY orient
+    """
 )
 PROPERTIES = _names(
-    "fill fill-opacity fill-rule stroke stroke-dasharray stroke-dashoffset "
-    "stroke-linecap stroke-linejoin stroke-miterlimit stroke-opacity stroke-width "
-    "opacity color stop-color stop-opacity clip-path clip-rule mask marker-start "
-    "marker-mid marker-end font font-family font-size font-stretch font-style "
-    "font-variant font-weight text-anchor dominant-baseline baseline-shift "
-    "letter-spacing word-spacing visibility display image-rendering shape-rendering "
-    "paint-order"
+    """
+    fill fill-opacity fill-rule stroke stroke-dasharray stroke-dashoffset
+    stroke-linecap stroke-linejoin stroke-miterlimit stroke-opacity stroke-width
+    opacity color stop-color stop-opacity clip-path clip-rule mask marker-start
+    marker-mid marker-end font font-family font-size font-stretch font-style
+    font-variant font-weight text-anchor dominant-baseline baseline-shift
+    letter-spacing word-spacing visibility display image-rendering shape-rendering
+    paint-order
+    """
 )
 FUNCTIONS = _names("matrix translate scale rotate skewX skewY rgb rgba hsl hsla")
 
@@ -103,23 +57,23 @@ _LENGTH = re.compile(r"\s*([\d.]+)(pt|px)?\s*")
 
 
 def inline_svg(text: str, *, prefix: str, label: str, source: str) -> Markup:
-    """Return the SVG as an element of a page, with `prefix` before each of its names.
+    """Return the SVG as an element of a page, with `prefix` before each of its ids.
 
-    `label` is read aloud in its place; `source` is named if it is refused.
+    `label` is what screen readers read; `source` is the path that an error names.
     """
     if "<!ENTITY" in text:  # may expand to gigabytes
-        raise DamagedFileError(source, "is not a safe SVG file: it declares entities")
+        raise DamagedFileError(source, "is not a safe SVG file (it declares entities)")
     try:
         root = ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError) as error:
         raise DamagedFileError(source, f"is not an SVG file ({error})") from None
     if root.tag != f"{NAMESPACE}svg":
-        problem = f"is not an SVG file (its root is the element {root.tag})"
+        problem = f"is not an SVG file (its root element is {root.tag})"
         raise DamagedFileError(source, problem)
     if _depth(root) > DEEPEST:
-        problem = f"has more than {DEEPEST} elements inside each other"
+        problem = f"nests elements more than {DEEPEST} levels deep"
         raise DamagedFileError(source, problem)
-    _name_once(root)
+    _drop_repeated_ids(root)
     width, height = (_LENGTH.fullmatch(root.get(n, "")) for n in ("width", "height"))
     if "viewBox" not in root.attrib and width and height:
         root.set("viewBox", f"0 0 {width[1]} {height[1]}")
@@ -131,30 +85,31 @@ def inline_svg(text: str, *, prefix: str, label: str, source: str) -> Markup:
 
 
 def _depth(root: ElementTree.Element) -> int:
+    """Return how deep the elements are nested, counted no further than needed."""
     depth, level = 0, [root]
     while level and depth <= DEEPEST:
         depth, level = depth + 1, [child for each in level for child in each]
     return depth
 
 
-def _name_once(root: ElementTree.Element) -> None:
-    """Take a name away from all but its first bearer; equal images have equal names."""
-    names: set[str] = set()
+def _drop_repeated_ids(root: ElementTree.Element) -> None:
+    """Keep the first of equal ids; matplotlib repeats the id of equal images."""
+    seen: set[str] = set()
     for node in root.iter():
         name = node.get("id")
-        if name is not None and name in names:
+        if name in seen:
             del node.attrib["id"]
         elif name is not None:
-            names.add(name)
+            seen.add(name)
 
 
 def _converted(node: ElementTree.Element, prefix: str, **extra: str) -> Markup:
     tag = node.tag.removeprefix(NAMESPACE)
-    content: list[Markup | str] = [node.text or ""] if tag in TEXTS else []
+    content: list[Markup | str] = [node.text or ""] if tag in TEXT_ELEMENTS else []
     for child in node:
         if _is_kept(child):
             content.append(_converted(child, prefix))
-        if tag in TEXTS:
+        if tag in TEXT_ELEMENTS:
             content.append(child.tail or "")
     return element(tag, *content, **_attributes(node, prefix) | extra)
 
@@ -179,7 +134,7 @@ def _attributes(node: ElementTree.Element, prefix: str) -> dict[str, str]:
 
 
 def _reference(tag: str, text: str, prefix: str) -> str:
-    """Return where an element points: an image to a PNG, others to their own file."""
+    """Return the target of a reference: embedded PNG data for images, else an id."""
     if tag == f"{NAMESPACE}image":
         return "".join(text.split()) if _PICTURE.fullmatch(text) else ""
     local = text.startswith("#") and _NAME.fullmatch(text[1:])
@@ -197,7 +152,7 @@ def _style(text: str, prefix: str) -> str:
 
 
 def _value(text: str, prefix: str) -> str:
-    """Return a value with local references renamed; nothing for any other reference."""
+    """Return a value with its local references renamed, or "" if it is not safe."""
     rest = _LOCAL.sub("", text)
     functions = set(_FUNCTION.findall(rest)) - {""}
     if not _VALUE.fullmatch(rest) or functions - FUNCTIONS:

@@ -1,4 +1,4 @@
-"""From paths to a page: find the results, describe them, write the file."""
+"""The report: find the results below some paths and write them as one page."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 from algoscope.foundation.files import DamagedFileError, write_atomically
 from algoscope.foundation.progress import Progress, Steps, shown
 from algoscope.foundation.validation import InvalidValueError
-from algoscope.reporting.find import Kind, Source, find_sources
+from algoscope.reporting.find import Source, SourceKind, find_sources
 from algoscope.reporting.markdown import markdown_page
 from algoscope.reporting.page import html_page
 from algoscope.reporting.results import (
@@ -18,11 +18,11 @@ from algoscope.reporting.results import (
     patching_section,
     probing_section,
 )
-from algoscope.reporting.runs import construction_section, run_section, store_section
+from algoscope.reporting.runs import construction_section, run_section, runs_section
 from algoscope.reporting.section import Section
 
 ENDINGS = (".html", ".md")
-MAKERS: dict[Kind, Callable[[Path], Section]] = {
+SECTION_MAKERS: dict[SourceKind, Callable[[Path], Section]] = {
     "experiment": experiment_section,
     "run": run_section,
     "construction": construction_section,
@@ -31,17 +31,17 @@ MAKERS: dict[Kind, Callable[[Path], Section]] = {
     "probing": probing_section,
     "patching": patching_section,
 }
-# What reading and drawing something that is not what it says it is can raise.
-SURPRISES = (ArithmeticError, AttributeError, LookupError, OSError)
-SURPRISES += (RecursionError, TypeError, ValueError)
+# Errors that reading or drawing a damaged result can raise.
+READING_ERRORS = (ArithmeticError, AttributeError, LookupError, OSError)
+READING_ERRORS += (RecursionError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
 class Written:
-    """What was written."""
+    """The file that was written, and how much is in it."""
 
     out: Path
-    sections: int
+    sections: int  # one per result
     claims: int
     bytes: int
 
@@ -53,9 +53,10 @@ def report(
     title: str = "Results",
     progress: Progress | bool = True,
 ) -> Written:
-    """Write everything that `paths` name or hold as one page of HTML or Markdown.
+    """Write all results that `paths` name or contain as one HTML or Markdown page.
 
-    The same files give the same page.
+    The ending of `out`, .html or .md, decides the format. The same files give the same
+    page.
 
     Example:
         >>> import tempfile
@@ -73,16 +74,15 @@ def report(
     if out.is_dir():
         raise InvalidValueError("out", "be a file", f"the directory '{out}'")
     if not paths:
-        raise InvalidValueError("paths", "name results or runs", "none")
+        raise InvalidValueError("paths", "name at least one result", "none")
+    sources = find_sources(paths)
     sections = []
-    sources = list(find_sources(paths))
-    with shown(progress) as tell:
-        steps = Steps(tell, "reading results", len(sources))
+    with shown(progress) as show:
+        steps = Steps(show, "reading results", len(sources))
         for source in sources:
             sections.append(_section(source))
             steps.add(note=str(source.path))
-    words = ["algoscope", "report", *map(str, paths), "-o", str(out)]
-    command = shlex.join(words)
+    command = shlex.join(["algoscope", "report", *map(str, paths), "-o", str(out)])
     if out.suffix == ".md":
         text = markdown_page(title, sections, command, out)
     else:
@@ -96,11 +96,11 @@ def report(
 def _section(source: Source) -> Section:
     try:
         if source.kind == "runs":
-            return store_section(source.path, source.runs)
-        return MAKERS[source.kind](source.path)
+            return runs_section(source.path, source.runs)
+        return SECTION_MAKERS[source.kind](source.path)
     except DamagedFileError:
         raise
-    except SURPRISES as error:
+    except READING_ERRORS as error:
         words = " ".join(f"{type(error).__name__}: {error}".split())
-        problem = f"holds {source.kind} files that cannot be shown ({words})"
+        problem = f"is a damaged result of kind '{source.kind}' ({words})"
         raise DamagedFileError(source.path, problem) from error

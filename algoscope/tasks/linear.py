@@ -96,12 +96,12 @@ class FixedWeights:
     def from_variances(
         cls, dim: int, prior_variance: float, noise_variance: float
     ) -> "FixedWeights":
-        """Return the task of a configuration; w has no variance here."""
+        """Return the task of a configuration; `prior_variance` is ignored."""
         return cls(dim, noise_variance)
 
     @property
     def prior_variance(self) -> float:
-        """The variance of w: none."""
+        """The variance of w, which is zero."""
         return 0.0
 
     def sample(self, key: PRNGKeyArray, num_examples: int) -> Dataset:

@@ -1,7 +1,8 @@
 """Model cards: what a trained learner is and what was measured of it, as Markdown."""
 
-from algoscope.comparison.result import Comparison
+from algoscope.comparison.result import LABELS, Comparison
 from algoscope.foundation.files import read_json
+from algoscope.foundation.text import short
 from algoscope.model.checkpoints import CONFIG, EVALUATION, locate
 from algoscope.training.config import TrainingConfig
 
@@ -22,6 +23,8 @@ SPD/d to each reference after n examples: mean over {datasets:,} held-out datase
 (seed {seed}) from {task}, with the 95 % bootstrap interval of the first column. \
 evaluation.json holds the same with intervals for every reference.
 
+{nearest}
+
 {table}
 
 ## Training curve
@@ -31,6 +34,14 @@ all prefixes with at least one example.
 
 {curve}
 """
+
+NEAREST = """Of these references {reference} is the nearest: SPD/d = {distance} on \
+average over n = 1, …, {last}. Their parameters are fixed; `algoscope identify` also \
+fits parameters, so it may name a predictor that is nearer still, such as ridge \
+regression with a tiny penalty in place of OLS, which predicts almost the same."""
+
+CONTROL = """ This model was trained on the control task, where w is always 1 and no \
+examples are needed: its SPD/d to the labels (column {labels}) is {distance}."""
 
 
 def _markdown(header: list[str], rows: list[list[str]]) -> str:
@@ -72,6 +83,13 @@ def model_card(
             if "spd_ols" in row
         ],
     )
+    reference, distance = comparison.nearest(1, comparison.num_examples)[0]
+    nearest = NEAREST.format(
+        reference=reference, distance=short(distance), last=comparison.num_examples
+    )
+    if config.task == "control":
+        labels = comparison.against(LABELS).average(1, comparison.num_examples)
+        nearest += CONTROL.format(labels=LABELS, distance=short(labels))
     return TEXT.format(
         name=name,
         config=config,
@@ -80,6 +98,7 @@ def model_card(
         datasets=comparison.num_datasets,
         seed=comparison.seed,
         task=comparison.task,
+        nearest=nearest,
         table=table,
         curve=curve,
     )

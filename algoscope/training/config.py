@@ -18,7 +18,7 @@ from algoscope.foundation.validation import (
     require_not_negative,
     require_positive,
 )
-from algoscope.model.architecture import Activation, BlockKind, Initialization
+from algoscope.model import Activation, BlockKind, Initialization
 from algoscope.tasks.catalog import TASKS, TaskKind
 
 Recipe = Literal["fast", "paper"]

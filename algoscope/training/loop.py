@@ -1,4 +1,4 @@
-"""Training an in-context learner (paper §2.2, eq. 8).
+"""The training loop of an in-context learner (paper §2.2, eq. 8).
 
 Each step draws fresh datasets on the device, keyed by the step's number, so a run that
 is resumed at any step sees exactly the data it would have seen. The batch is divided
@@ -27,12 +27,12 @@ from algoscope.tasks.task import Dataset, Task
 from algoscope.training.config import TrainingConfig
 from algoscope.training.recipes import optimizer
 
-# XLA compiles for vectors of 256 bits, also where a core has registers of 512.
+# By default XLA uses vectors of 256 bits even where a core has 512.
 WIDE_VECTORS = {"xla_cpu_prefer_vector_width": "512"}
 
 
 class TrainingState(eqx.Module):
-    """All that a run carries from one step to the next."""
+    """Everything that a run carries from one step to the next."""
 
     transformer: Transformer
     optimizer_state: Any
@@ -40,7 +40,7 @@ class TrainingState(eqx.Module):
 
 
 class TrainingDivergedError(RuntimeError):
-    """The loss stopped being a number; `state` is the last good one."""
+    """The loss is no longer finite; `state` is the last good one."""
 
     def __init__(self, step: int, config: TrainingConfig, state: TrainingState):
         self.step = step
@@ -108,7 +108,7 @@ def curriculum(
     """Return which coordinates are active and which positions count at a step.
 
     Both grow linearly over the first third of the steps: coordinates from a quarter of
-    d, positions from a quarter of n (in the spirit of Garg et al., 2022).
+    d, positions from a quarter of n (similar to Garg et al., 2022).
     """
     share = jnp.minimum(1.0, 0.25 + 0.75 * step / (config.steps / 3))
     dims = jnp.arange(config.dim) < jnp.ceil(share * config.dim)
@@ -185,10 +185,10 @@ def on_host(tree: Any) -> Any:
 def train_steps(
     config: TrainingConfig, state: TrainingState, mesh: Mesh | None = None
 ) -> Iterator[tuple[TrainingState, Float[np.ndarray, " steps"]]]:
-    """Train from `state` to the last step, in calls of `steps_per_call` steps.
+    """Train from `state` to the last step, in compiled calls of `steps_per_call` steps.
 
-    Yields, after each call, the state, on the host, and the loss of each of its steps.
-    Calls begin at multiples of `steps_per_call` whatever the start, so that a resumed
+    Yields after each call the state, on the host, and the loss of each of its steps.
+    Calls begin at multiples of `steps_per_call` wherever training starts, so a resumed
     run makes the same calls, and rounds the same, as one that was not interrupted.
     """
     mesh = data_mesh() if mesh is None else mesh

@@ -3,7 +3,7 @@
     config.json        what is trained; the run id is a hash of it
     metrics.jsonl      a line per compiled call: step, loss, seconds; SPD when measured
     state.safetensors  the training state of the last save
-    model.safetensors  the finished model, with README.md, its card
+    model.safetensors  the finished model, with evaluation.json and README.md, its card
 
 A killed run loses the steps since the last save and nothing else; resumed, it ends with
 bit-identical weights to one that was never interrupted.
@@ -19,7 +19,6 @@ from pathlib import Path
 from threading import current_thread, main_thread
 
 import jax
-import numpy as np
 from jax.sharding import Mesh
 
 from algoscope.comparison.compare import compare
@@ -36,7 +35,7 @@ from algoscope.foundation.files import (
 from algoscope.foundation.machine import provenance
 from algoscope.foundation.progress import Progress, shown, silent
 from algoscope.foundation.text import short
-from algoscope.foundation.validation import InvalidValueError
+from algoscope.foundation.validation import InvalidValueError, require_at_least
 from algoscope.model.checkpoints import (
     CARD,
     CONFIG,
@@ -50,7 +49,7 @@ from algoscope.model.transformer import Transformer
 from algoscope.predictors import bayes, ols
 from algoscope.training.card import model_card
 from algoscope.training.config import TrainingConfig, preset
-from algoscope.training.lock import held, owner
+from algoscope.training.lock import locked
 from algoscope.training.loop import (
     TrainingDivergedError,
     TrainingState,
@@ -60,43 +59,49 @@ from algoscope.training.loop import (
 )
 
 METRICS, STATE = "metrics.jsonl", "state.safetensors"
-EVALUATION_DATASETS = 1000
+EVALUATION_DATASETS = 1000  # for the curve during training
 
 
 class InterruptedRunError(KeyboardInterrupt):
     """Training stopped on request (Ctrl-C); the state was saved."""
 
 
-class Evaluator:
-    """SPD/d of a transformer to OLS and to the Bayes predictor, on held-out tasks."""
+def train(
+    config: TrainingConfig | str = "demo",
+    out: Path | str | None = None,
+    *,
+    name: str | None = None,
+    evaluation_datasets: int = 10_000,
+    progress: Progress | bool = True,
+) -> InContextLearner:
+    """Train a learner and return it: a preset by name, or a configuration.
 
-    def __init__(self, config: TrainingConfig):
-        self.dim = config.dim
-        self.x, self.y = held_out(
-            task_of(config),
-            num_datasets=EVALUATION_DATASETS,
-            num_examples=config.num_examples,
-            seed=config.seed,
+    The run is saved in `out`, by default `runs/NAME-ID`. If that directory holds the
+    same run already, it is resumed from its last save, or loaded if it is finished.
+    Ctrl-C saves and raises `InterruptedRunError`.
+
+    Example:
+        >>> import tempfile
+        >>> import algoscope as asc
+        >>> config = asc.TrainingConfig(
+        ...     dim=1, num_examples=3, num_layers=1, hidden_size=8, num_heads=1,
+        ...     steps=2, steps_per_call=2, evaluate_every=2, save_every=2,
+        ... )
+        >>> out = tempfile.mkdtemp()
+        >>> asc.train(config, out, evaluation_datasets=10).task.dim
+        1
+    """
+    require_at_least("evaluation_datasets", evaluation_datasets, 1)
+    if isinstance(config, str):
+        name, config = name or config, preset(config)
+    name = name or f"d{config.dim}"
+    directory = Path(out or Path("runs") / f"{name}-{config.run_id}")
+    run = Run.open(directory, config, resume=True)
+    with locked(directory), shown(progress) as report:
+        execute(
+            run, name=name, progress=report, evaluation_datasets=evaluation_datasets
         )
-        self.ols = predict_exactly(ols, self.x, self.y)
-        self.bayes = self.x.sum(axis=-1)  # the control task: w = 1 is known
-        if config.task == "linear":
-            best = bayes(
-                noise_variance=config.noise_variance,
-                prior_variance=config.prior_variance,
-            )
-            self.bayes = predict_exactly(best, self.x, self.y)
-
-    def __call__(self, transformer: Transformer) -> dict[str, float]:
-        """Return the mean over all prefixes with at least one example."""
-        learner = InContextLearner(transformer)
-        predictions = predict_all(learner, self.x, self.y)
-
-        def mean_spd(reference: np.ndarray) -> float:
-            spd = squared_prediction_difference(predictions, reference, self.dim)
-            return float(spd[:, 1:].mean())
-
-        return {"spd_ols": mean_spd(self.ols), "spd_bayes": mean_spd(self.bayes)}
+    return InContextLearner.from_pretrained(directory)
 
 
 class Run:
@@ -131,7 +136,7 @@ class Run:
                     "out",
                     "be a new directory",
                     f"{directory}, which holds this run",
-                    "Add --resume to go on with it.",
+                    "Add --resume to resume it.",
                 )
         else:
             directory.mkdir(parents=True, exist_ok=True)
@@ -201,28 +206,6 @@ class Run:
         learner.save_pretrained(self.directory, card=card, about=about)
 
 
-@contextmanager
-def _noting_interrupts() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a note; the second one ends the process as usual.
-
-    With several processes none may stop alone, so there Ctrl-C is left as it is.
-    """
-    noted = []
-    if jax.process_count() > 1 or current_thread() is not main_thread():
-        yield lambda: False
-        return
-
-    def note(number, frame):
-        noted.append(number)
-        signal.signal(signal.SIGINT, previous)
-
-    previous = signal.signal(signal.SIGINT, note)
-    try:
-        yield lambda: bool(noted)
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
 def execute(
     run: Run,
     *,
@@ -231,7 +214,7 @@ def execute(
     progress: Progress = silent,
     evaluation_datasets: int = 10_000,
 ) -> None:
-    """Train the run to its end from wherever it is, and write the finished model.
+    """Train a run from its last save to its end, and write the finished model.
 
     In a computation of several processes all of them call this; the first one writes.
     """
@@ -242,7 +225,7 @@ def execute(
     start_state, before = run.load_state()
     if writes:
         run.forget_after(int(start_state.step))
-    evaluate = Evaluator(config)
+    evaluate = evaluator(config)
     measured: dict[str, float] = {}
     state = start_state
     start = time.perf_counter()
@@ -280,53 +263,54 @@ def execute(
         run.finish(state, name, evaluation_datasets)
 
 
-@contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """Hold the lock of a run; reject one that another process is training."""
-    with held(directory) as free:
-        if not free:
-            host, process = owner(directory) or ("another host", "one")
-            rule = "be a run that no other process is training"
-            training = f"{directory}, which process {process} on {host} is training"
-            raise InvalidValueError("out", rule, training)
-        yield
+def evaluator(config: TrainingConfig) -> Callable[[Transformer], dict[str, float]]:
+    """Return a function that measures a transformer on fixed held-out datasets.
 
-
-def train(
-    config: TrainingConfig | str = "demo",
-    out: Path | str | None = None,
-    *,
-    name: str | None = None,
-    evaluation_datasets: int = 10_000,
-    progress: Progress | bool = True,
-) -> InContextLearner:
-    """Train a learner and return it: a preset by name, or a configuration.
-
-    The run is saved in `out`, by default `runs/NAME-ID`. If that directory holds the
-    same run already, it is resumed where it was saved, or loaded if it is finished.
-    Ctrl-C saves and raises `InterruptedRunError`.
-
-    Example:
-        >>> import tempfile
-        >>> import algoscope as asc
-        >>> config = asc.TrainingConfig(
-        ...     dim=1, num_examples=3, num_layers=1, hidden_size=8, num_heads=1,
-        ...     steps=2, steps_per_call=2, evaluate_every=2, save_every=2,
-        ... )
-        >>> out = tempfile.mkdtemp()
-        >>> asc.train(config, out, evaluation_datasets=10).task.dim
-        1
+    It returns SPD/d to OLS and to the Bayes predictor: the mean over the datasets and
+    all prefixes with at least one example.
     """
-    if isinstance(config, str):
-        name, config = name or config, preset(config)
-    name = name or f"d{config.dim}"
-    directory = Path(out or Path("runs") / f"{name}-{config.run_id}")
-    run = Run.open(directory, config, resume=True)
-    with locked(directory), shown(progress) as report:
-        execute(
-            run,
-            name=name,
-            progress=report,
-            evaluation_datasets=evaluation_datasets,
+    x, y = held_out(
+        task_of(config),
+        num_datasets=EVALUATION_DATASETS,
+        num_examples=config.num_examples,
+        seed=config.seed,
+    )
+    best = x.sum(axis=-1)  # the control task: w = 1 is known
+    if config.task == "linear":
+        predictor = bayes(
+            noise_variance=config.noise_variance, prior_variance=config.prior_variance
         )
-    return InContextLearner.from_pretrained(directory)
+        best = predict_exactly(predictor, x, y)
+    references = {"spd_ols": predict_exactly(ols, x, y), "spd_bayes": best}
+
+    def evaluate(transformer: Transformer) -> dict[str, float]:
+        found = predict_all(InContextLearner(transformer), x, y)
+        distances = {
+            name: squared_prediction_difference(found, reference, config.dim)
+            for name, reference in references.items()
+        }
+        return {name: float(spd[:, 1:].mean()) for name, spd in distances.items()}
+
+    return evaluate
+
+
+@contextmanager
+def _noting_interrupts() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a note; the second one ends the process as usual.
+
+    With several processes none may stop alone, so there Ctrl-C is left as it is.
+    """
+    noted = []
+    if jax.process_count() > 1 or current_thread() is not main_thread():
+        yield lambda: False
+        return
+
+    def note(number, frame):
+        noted.append(number)
+        signal.signal(signal.SIGINT, previous)
+
+    previous = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(noted)
+    finally:
+        signal.signal(signal.SIGINT, previous)

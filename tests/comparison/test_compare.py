@@ -1,25 +1,31 @@
-"""A comparison measures what it says, and survives the disk."""
+"""`compare` measures what it says, with defaults for everything but the learner."""
 
-import json
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.boxes import Boxed, Opaque, ridge_answers
-from support.comparisons import curve, handmade
+from support.progress import Reports
 from support.refusals import refuses
 
 from algoscope.comparison import compare as comparison
-from algoscope.comparison.compare import ALL_METRICS, compare
-from algoscope.comparison.intervals import Curve, Estimate, bootstrap_interval
+from algoscope.comparison.catalog import ALL_METRICS
+from algoscope.comparison.compare import BLACK_BOX_DATASETS, asked_on, compare
+from algoscope.comparison.intervals import Estimate, bootstrap_interval
 from algoscope.comparison.predict import held_out
 from algoscope.comparison.result import LABELS, Comparison
-from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.machine import provenance
-from algoscope.model.checkpoints import MODELS
-from algoscope.predictors import PredictorFailedError, gd, knn, ols, ridge
+from algoscope.model.initialization import random_transformer
+from algoscope.model.learner import InContextLearner
+from algoscope.predictors import (
+    PredictorFailedError,
+    figure_1_references,
+    gd,
+    knn,
+    ols,
+    ridge,
+)
 from algoscope.tasks.linear import LinearRegression
 
 DIM, EXAMPLES, DATASETS, SEED = 2, 4, 30, 1
@@ -183,58 +189,6 @@ def test_a_name_that_is_taken_is_refused(learner, references):
         compare(first, others, TASK, num_examples=1, num_datasets=1)
 
 
-# Reading.
-
-SMALL = handmade(
-    {"A": [9.0, 4.0, 2.0, 3.0], "B": [9.0, 1.0, 8.0, 0.0], "C": [0.0, 2.0, 2.5, 7.0]}
-)
-
-
-def test_an_average_includes_both_ends():
-    each = curve("ICL", "A", [1.0, 2.0, 4.0, 8.0])
-    assert each.average(0, 3) == 3.75
-    assert each.average(1, 2) == 3.0
-    assert each.average(3, 3) == 8.0
-
-
-def test_the_curve_against_a_reference_is_the_learner_s():
-    assert SMALL.against("B") == curve("ICL", "B", [9.0, 1.0, 8.0, 0.0])
-    assert SMALL.against(LABELS).mean == [10.0] * 4
-
-
-def test_an_unknown_reference_is_refused_with_the_known_ones():
-    message = "`reference` must be one of A, B, C, Y, got 'D'."
-    with refuses(ValueError, message):
-        SMALL.against("D")
-
-
-def test_a_reference_that_diverged_is_nearest_to_nobody():
-    diverged = {"A": [0.0, 3.0], "B": [0.0, float("nan")], "C": [0.0, 1.0]}
-    assert [name for name, _ in handmade(diverged).nearest(1, 1)] == ["C", "A", "B"]
-
-
-@pytest.mark.parametrize(
-    ("start", "stop", "expected"),
-    [
-        (1, 3, [("A", 3.0), ("B", 3.0), ("C", 23 / 6)]),
-        (1, 1, [("B", 1.0), ("C", 2.0), ("A", 4.0)]),
-        (2, 2, [("A", 2.0), ("C", 2.5), ("B", 8.0)]),
-        (0, 3, [("C", 2.875), ("A", 4.5), ("B", 4.5)]),
-    ],
-)
-def test_references_are_sorted_by_their_mean_distance(start, stop, expected):
-    assert SMALL.nearest(start, stop) == [
-        (name, pytest.approx(distance)) for name, distance in expected
-    ]
-
-
-def test_the_number_of_examples_is_one_less_than_that_of_prefixes():
-    assert SMALL.num_examples == 3
-
-
-# Saving and loading.
-
-
 def test_what_was_saved_is_loaded(measured, tmp_path):
     path = tmp_path / "new" / "evaluation.json"
     measured.save(path)
@@ -243,109 +197,73 @@ def test_what_was_saved_is_loaded(measured, tmp_path):
     assert Comparison.load(path) == measured
 
 
-def test_any_name_survives_the_disk(tmp_path):
-    odd = handmade({'"\\\n': [0.1, 1e-300], "größer": [1e300, 2 / 3]}, "κ<script>")
-    odd.save(tmp_path / "odd.json")
-    assert Comparison.load(tmp_path / "odd.json") == odd
-
-
-def test_a_missing_file_is_missing(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        Comparison.load(tmp_path / "nowhere.json")
-
-
-def stored() -> dict:
-    return {"format": "algoscope comparison", **asdict(SMALL)}
-
-
-def without(name: str) -> dict:
-    return {key: value for key, value in stored().items() if key != name}
-
-
-CURVE = asdict(SMALL.curves[0])
-CURVE_WITHOUT_LOW = {key: value for key, value in CURVE.items() if key != "low"}
-NOT_COMPARISONS = {
-    "another format": (stored() | {"format": "algoscope"}, "'format'"),
-    "no format": (without("format"), "'format'"),
-    "no curves": (without("curves"), "'curves'"),
-    "no seed": (
-        without("seed"),
-        "Comparison.__init__() missing 1 required positional argument: 'seed'",
-    ),
-    "another field": (
-        stored() | {"color": 1},
-        "Comparison.__init__() got an unexpected keyword argument 'color'",
-    ),
-    "a damaged curve": (
-        stored() | {"curves": [CURVE, CURVE_WITHOUT_LOW]},
-        "Curve.__init__() missing 1 required positional argument: 'low'",
-    ),
-    "an empty list of curves": (stored() | {"curves": []}, "'curves'"),
-    "curves of two lengths": (
-        stored() | {"curves": [CURVE, CURVE | {"high": [1.0]}]},
-        "'curves'",
-    ),
-    "a number for curves": (
-        stored() | {"curves": 3},
-        "'int' object is not iterable",
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", NOT_COMPARISONS)
-def test_a_file_that_holds_no_comparison_is_refused(kind, tmp_path):
-    values, error = NOT_COMPARISONS[kind]
-    path = tmp_path / "evaluation.json"
-    path.write_text(json.dumps(values))
-    message = f"`{path}` must hold a saved comparison, got an error in {error}."
-    with refuses(DamagedFileError, message):
-        Comparison.load(path)
-
-
-def refused_as_unreadable(path: Path, error: str):
-    message = f"`{path}` must be a readable JSON file, got {error}."
-    return refuses(DamagedFileError, message)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.99])
-def test_a_truncated_file_is_refused(share, tmp_path):
-    path = tmp_path / "evaluation.json"
-    SMALL.save(path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(share * len(whole))])
-    with refused_as_unreadable(path, "JSONDecodeError"):
-        Comparison.load(path)
-
-
-def test_a_file_that_is_no_text_is_refused(tmp_path):
-    path = tmp_path / "figure.png"
-    path.write_bytes(b"\x89PNG\r\n\x1a\n\xff\xfe")
-    with refused_as_unreadable(path, "UnicodeDecodeError"):
-        Comparison.load(path)
-
-
-def test_a_directory_is_refused(tmp_path):
-    with refused_as_unreadable(tmp_path, "IsADirectoryError"):
-        Comparison.load(tmp_path)
-
-
-def test_a_file_that_holds_no_object_is_refused(tmp_path):
-    path = tmp_path / "metrics.json"
-    path.write_text("[1, 2]")
-    with refuses(DamagedFileError, f"`{path}` must hold a JSON object, got list."):
-        Comparison.load(path)
-
-
-def test_curves_and_comparisons_are_values():
-    assert Curve(**asdict(SMALL.curves[0])) == SMALL.curves[0]
-    assert replace(SMALL, seed=8) != SMALL
-
-
 def test_a_comparison_with_nothing_is_refused():
     with refuses(
         ValueError, "`references` must name at least one predictor, got none."
     ):
         compare(gd(0.1), [], TASK, num_examples=EXAMPLES, num_datasets=DATASETS)
+
+
+# Defaults.
+
+
+def tiny_model(task: LinearRegression = TASK) -> InContextLearner:
+    transformer = random_transformer(
+        0, token_size=3, max_time=7, num_layers=1, hidden_size=4, num_heads=1
+    )
+    return InContextLearner(transformer, "tiny", task=task)
+
+
+def test_a_model_is_compared_on_its_own_task_with_all_examples_it_has_room_for():
+    found = compare(tiny_model(), [ols, ridge(0.1)], num_datasets=5)
+    assert found.task == repr(TASK)
+    assert found.num_examples == 3
+    other = LinearRegression(2)
+    assert compare(tiny_model(), [ols], other, num_datasets=5).task == repr(other)
+    fewer = compare(tiny_model(), [ols], num_examples=2, num_datasets=5)
+    assert fewer.num_examples == 2
+
+
+def test_references_may_be_names_and_are_by_default_those_of_figure_1():
+    named = compare(tiny_model(), ["ols", "ridge(0.5)"], num_datasets=5)
+    given = compare(tiny_model(), [ols, ridge(0.5)], num_datasets=5)
+    assert named == given
+    default = compare(tiny_model(), num_datasets=5, num_examples=1)
+    names = [curve.second for curve in default.curves if curve.first == "tiny"]
+    assert names == [*(each.name for each in figure_1_references()), LABELS]
+    with pytest.raises(ValueError, match=r"^`predictor` must .*, got 'olz'\."):
+        compare(tiny_model(), ["olz"], num_datasets=5)
+
+
+@pytest.mark.parametrize("learner", [ols, Boxed("box", ridge_answers)])
+def test_a_predictor_that_knows_no_task_needs_one(learner):
+    message = (
+        f"`task` must be given for {learner.name}, which does not know its task, "
+        "got None. For example `LinearRegression(dim=4)`."
+    )
+    with refuses(ValueError, message):
+        compare(learner, [ridge(0.1)])
+    assert asked_on(learner, TASK, None) == (TASK, 20)
+    assert asked_on(learner, TASK, 7) == (TASK, 7)
+
+
+def test_more_examples_than_a_model_has_room_for_are_refused():
+    message = "`num_examples` must be at most 3, the context length of tiny, got 4."
+    with refuses(ValueError, message):
+        compare(tiny_model(), [ols], num_examples=4)
+
+
+def test_a_black_box_is_asked_about_fewer_datasets_by_default(monkeypatch):
+    asked = []
+
+    def watched(task, **sizes):
+        asked.append(sizes["num_datasets"])
+        return held_out(task, **sizes | {"num_datasets": 2})
+
+    monkeypatch.setattr(comparison, "held_out", watched)
+    for learner in (LEARNER, Boxed("box", ridge_answers)):
+        compare(learner, [ols], TASK, num_examples=1)
+    assert asked == [10_000, BLACK_BOX_DATASETS]
 
 
 # Every metric.
@@ -358,12 +276,12 @@ EVERYTHING = [
 
 
 @pytest.fixture(scope="module")
-def steps() -> list[tuple[int, int]]:
-    return []
+def reports() -> Reports:
+    return Reports()
 
 
 @pytest.fixture(scope="module")
-def everything(steps) -> Comparison:
+def everything(reports) -> Comparison:
     """A black box that is ridge regression, against references that include it."""
     return compare(
         BOX,
@@ -376,7 +294,7 @@ def everything(steps) -> Comparison:
         num_costly_datasets=12,
         num_queries=5,
         region=(2, 3),
-        progress=lambda done, total: steps.append((done, total)),
+        progress=reports,
     )
 
 
@@ -437,7 +355,7 @@ def test_mspd_is_the_mean_over_its_region(everything):
         assert estimate.count == 40
 
 
-def test_the_settings_and_the_steps_are_told(everything, steps):
+def test_the_settings_are_kept(everything):
     assert everything.settings == {
         "metrics": list(ALL_METRICS),
         "region": [2, 3],
@@ -445,7 +363,16 @@ def test_the_settings_and_the_steps_are_told(everything, steps):
         "num_queries": 5,
         "difference_step": 1e-3,
     }
-    assert steps == [(n, 20) for n in range(1, 21)]  # four predictors, five kinds
+
+
+def test_steps_and_questions_are_reported(everything, reports):
+    steps, questions = (reports.of(f"{verb} box") for verb in ("comparing", "asking"))
+    assert len(steps) + len(questions) == len(reports.counts)
+    # Four predictors, five kinds of measurements.
+    assert steps == [(n, 20) for n in range(1, 21)]
+    assert [done for done, _ in questions] == list(range(1, len(questions) + 1))
+    assert all(total is not None and done <= total for done, total in questions)
+    assert questions[-1] == (len(questions), len(questions))
 
 
 def test_every_metric_survives_the_disk(everything, tmp_path):
@@ -453,22 +380,9 @@ def test_every_metric_survives_the_disk(everything, tmp_path):
     everything.save(path)
     assert "NaN" not in path.read_text()
     loaded = Comparison.load(path)
-    assert repr(loaded) == repr(everything)  # NaN is not equal to itself
+    assert repr(asdict(loaded)) == repr(asdict(everything))  # NaN ≠ NaN
     loaded.save(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
-
-
-@pytest.mark.parametrize("path", sorted(MODELS.glob("*/evaluation.json")), ids=str)
-def test_comparisons_from_before_other_metrics_are_loaded(path, tmp_path):
-    old = json.loads(path.read_text())
-    for added in ("metrics", "mspd", "settings"):
-        old.pop(added, None)
-    for each in old["curves"]:
-        each.pop("counts", None)
-    (tmp_path / "old.json").write_text(json.dumps(old))
-    loaded = Comparison.load(tmp_path / "old.json")
-    assert loaded.learner == path.parent.name
-    assert [c.mean for c in loaded.curves] == [c["mean"] for c in old["curves"]]
 
 
 def test_by_default_only_spd_is_measured(measured):
@@ -557,26 +471,27 @@ def test_a_reference_that_diverges_is_infinitely_far_and_not_left_out():
     assert found.against("diverged").counts == [5] * 3
 
 
-def test_a_box_that_dies_in_a_later_metric_keeps_the_earlier_ones():
+@pytest.mark.parametrize("cheap", ["mspd", "r2_gold"])
+def test_a_box_that_dies_in_a_later_metric_keeps_the_earlier_ones(cheap):
     def dies_of_many(x, y, queries):
         if len(queries) > 1:
             raise PredictorFailedError("box", "ended", "Start it again.")
         return ridge_answers(x, y, queries)
 
     sizes: dict[str, Any] = {"num_examples": 3, "num_datasets": 5}
-    with pytest.warns(UserWarning, match=r"^`box` ended\..* Not measured: r2, ilwd\.$"):
+    with pytest.warns(UserWarning, match=r"^`box` ended\..* Not measured: ilwd, r2\.$"):
         found = compare(
             Boxed("box", dies_of_many),
             [ridge(0.5)],
             TASK,
-            metrics=("mspd", "r2", "ilwd"),
+            metrics=(cheap, "r2", "ilwd"),
             num_costly_datasets=2,
             **sizes,
         )
     assert found.against("Ridge(0.5)").mean[1:] == pytest.approx([0] * 3, abs=1e-9)
-    assert found.mspd
-    assert found.metrics == {}
-    assert found.settings["metrics"] == ["mspd"]
+    assert bool(found.mspd) == (cheap == "mspd")
+    assert list(found.metrics) == [each for each in [cheap] if each != "mspd"]
+    assert found.settings["metrics"] == [cheap]
 
 
 # Refusals.
@@ -606,16 +521,6 @@ def test_bad_settings_are_refused_before_anything_is_measured():
     rule = "`region` must be a first and a last n with 0 ≤ first ≤ last ≤ 2"
     refused(f"{rule}, got (1, 3).", region=(1, 3))
     refused(f"{rule}, got (2, 1).", region=(2, 1))
-
-
-def test_a_damaged_metric_is_refused(tmp_path):
-    path = tmp_path / "evaluation.json"
-    short = asdict(curve("ICL", "A", [1.0]))
-    for metrics, error in (({"ilwd": [short]}, "'ilwd'"), ({"ilwd": []}, "'ilwd'")):
-        path.write_text(json.dumps(stored() | {"metrics": metrics}))
-        message = f"`{path}` must hold a saved comparison, got an error in {error}."
-        with refuses(DamagedFileError, message):
-            Comparison.load(path)
 
 
 def test_a_learner_that_hides_its_weights_is_compared_by_its_answers():

@@ -10,11 +10,21 @@ import numpy as np
 import optax
 import pytest
 from jaxtyping import PRNGKeyArray
+from support.boxes import Boxed, ridge_answers
+from support.progress import Reports
 from support.refusals import refuses
 
-from algoscope.comparison import predict as evaluation
-from algoscope.comparison.predict import held_out, predict_all, predict_exactly
-from algoscope.predictors import ols
+from algoscope.comparison import predict as prediction
+from algoscope.comparison.predict import (
+    ask,
+    counted,
+    diverged_is_infinite,
+    held_out,
+    predict_all,
+    predict_exactly,
+    predict_queries,
+)
+from algoscope.predictors import BlackBox, Question, ols
 from algoscope.tasks.linear import LinearRegression
 from algoscope.tasks.task import Dataset
 from algoscope.training import loop as training
@@ -79,7 +89,7 @@ def drawn_in_training(config: TrainingConfig, monkeypatch) -> np.ndarray:
     monkeypatch.setattr(training, "optimizer", lambda config: optax.identity())
     with jax.enable_x64(False), jax.numpy_rank_promotion("allow"):
         state, mesh = training.initial_state(config), training.data_mesh(1)
-        for _ in training.train(config, state, mesh):
+        for _ in training.train_steps(config, state, mesh):
             pass
         jax.effects_barrier()
     return np.concatenate(seen)
@@ -150,7 +160,7 @@ class SumOfLabels:
 def test_batches_of_any_size_give_the_predictions_of_single_datasets(
     total, rng, monkeypatch
 ):
-    monkeypatch.setattr(evaluation, "BATCH", 4)
+    monkeypatch.setattr(prediction, "BATCH", 4)
     x, y = rng.standard_normal((total, 5, DIM)), rng.standard_normal((total, 5))
     predictor = SumOfLabels()
     predictions = predict_all(predictor, x, y)
@@ -161,7 +171,7 @@ def test_batches_of_any_size_give_the_predictions_of_single_datasets(
 
 
 def test_an_uneven_number_of_datasets_is_predicted_as_one_by_one(rng, monkeypatch):
-    monkeypatch.setattr(evaluation, "BATCH", 3)
+    monkeypatch.setattr(prediction, "BATCH", 3)
     x, y = rng.standard_normal((5, 4, DIM)), rng.standard_normal((5, 4))
     alone = jax.jit(ols.predict_prefixes)
     expected = [alone(*dataset) for dataset in zip(x, y, strict=True)]
@@ -233,3 +243,34 @@ def test_a_predictor_need_not_be_hashable(rng):
 def test_predictions_on_no_datasets_are_refused():
     with refuses(ValueError, "`number of datasets` must be at least 1, got 0."):
         predict_all(ols, np.zeros((0, EXAMPLES, DIM)), np.zeros((0, EXAMPLES)))
+
+
+# Black boxes.
+
+BOX = Boxed("box", ridge_answers)
+
+
+def test_a_black_box_reports_its_answers_out_of_all_questions_asked_so_far(rng):
+    x, y = rng.standard_normal((2, 3, DIM)), rng.standard_normal((2, 3))
+    reports = Reports()
+    box = counted(BOX, reports)
+    assert isinstance(box, BlackBox)
+    assert box.name == "box"
+    np.testing.assert_array_equal(predict_all(box, x, y), predict_all(BOX, x, y))
+    assert reports.counts == [("asking box", done, 4) for done in (1, 2, 3, 4)]
+    predict_queries(box, x, y, rng.standard_normal((2, 5, DIM)), after=2)
+    assert reports.counts[4:] == [("asking box", done, 6) for done in (5, 6)]
+    question = Question(x[0, :1], y[0, :1], x[0, 1:])
+    assert len(list(ask(box, [question], 1))) == 1
+    assert reports.counts[6:] == [("asking box", 7, 7)]
+
+
+def test_what_jax_runs_is_not_counted():
+    assert counted(ols, Reports()) is ols
+
+
+def test_nan_is_divergence_in_jax_and_abstention_in_a_black_box():
+    values = np.array([1.0, np.nan, -np.inf], np.float32)
+    assert diverged_is_infinite(ols, values).tolist() == [1.0, np.inf, -np.inf]
+    assert diverged_is_infinite(ols, values).dtype == "float32"
+    assert diverged_is_infinite(BOX, values) is values

@@ -31,7 +31,6 @@ from support.approximations import (
     symmetric_norm_bypass,
     symmetric_norm_bypass_budget,
 )
-from support.refusals import refuses
 
 from algoscope.model.layer import layer_norm as transformer_layer_norm
 
@@ -334,7 +333,7 @@ def test_one_column_and_any_batch_are_divided_alike(rng):
     np.testing.assert_array_equal(paper(y)[1, 2], paper(y[1, 2]))
 
 
-# Constants and refusals.
+# Constants.
 
 
 def test_pads_square_to_less_than_rounding_and_do_not_overflow():
@@ -344,78 +343,3 @@ def test_pads_square_to_less_than_rounding_and_do_not_overflow():
         assert 1 / pad**2 < limits.eps
         assert pad**2 < np.sqrt(float(limits.max))
         assert np.log2(pad) % 1 == 0
-
-
-def test_a_precision_without_pads_is_refused():
-    message = "`dtype` must be one of float64, float32, got 'float16'."
-    with refuses(ValueError, f"{message} Did you mean 'float64'?"):
-        default_pad(np.float16)
-
-
-@pytest.mark.parametrize("name", ["tanh", "sigmoid", "squared_relu"])
-def test_activations_that_are_nowhere_linear_are_refused(name):
-    message = "`activation` must be one of gelu, gelu_tanh, relu, silu, softplus, got"
-    x = np.ones(3)
-    for use in (
-        partial(pair_bypass, x),
-        partial(pair_bypass_budget, 1.0, np.float64),
-        partial(shift_bypass, x, 10.0),
-        partial(shift_bypass_budget, 1.0, 10.0, np.float64),
-    ):
-        with pytest.raises(ValueError, match=message):
-            use(name)
-
-
-@pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
-def test_constants_that_are_not_positive_are_refused(value):
-    x, c, single = np.ones((2, 3)), np.ones(2), np.float32
-    rule = f"must be positive, got {value}."
-    for use in (
-        partial(paper_norm_bypass, x),
-        partial(symmetric_norm_bypass, x),
-        partial(norm_bypass, x),
-        partial(division, x, c),
-        lambda pad: paper_division(x, c, pad, 1.0),
-        lambda pad: paper_norm_bypass_budget(1.0, 3, pad, single),
-        lambda pad: symmetric_norm_bypass_budget(1.0, 3, pad, single),
-        lambda pad: norm_bypass_budget(1.0, 3, single, pad),
-    ):
-        with refuses(ValueError, f"`pad` {rule}"):
-            use(value)
-    for use in (
-        partial(shift_bypass, x),
-        lambda n: shift_bypass_budget(1.0, n, single),
-    ):
-        with refuses(ValueError, f"`shift` {rule}"):
-            use(value)
-    for use in (
-        partial(paper_division, x, c, 1e3),
-        lambda m: paper_division_budget(1.0, 1.0, 3, 1e3, m, single),
-    ):
-        with refuses(ValueError, f"`multiplier` {rule}"):
-            use(value)
-    for use in (
-        lambda c: division_budget(1.0, c, 3, single),
-        lambda c: paper_division_budget(1.0, c, 3, 1e3, 1.0, single),
-    ):
-        with refuses(ValueError, f"`smallest` {rule}"):
-            use(value)
-
-
-def test_sizes_and_magnitudes_that_cannot_be_are_refused():
-    single = np.float32
-    for use in (
-        lambda size, largest: norm_bypass_budget(largest, size, single),
-        lambda size, largest: symmetric_norm_bypass_budget(largest, size, 1e3, single),
-        lambda size, largest: paper_norm_bypass_budget(largest, size, 1e3, single),
-    ):
-        with refuses(ValueError, "`size` must be at least 1, got 0."):
-            use(0, 1.0)
-        with refuses(ValueError, "`largest` must not be negative, got -1.0."):
-            use(3, -1.0)
-    with refuses(ValueError, "`largest` must not be negative, got -1.0."):
-        pair_bypass_budget(-1.0, single)
-    with refuses(ValueError, "`largest` must not be negative, got -1.0."):
-        shift_bypass_budget(-1.0, 8.0, single)
-    with refuses(ValueError, "`num_divisors` must be at least 1, got 0."):
-        norm_division_budget(1.0, 1.0, 3, single, num_divisors=0)

@@ -7,20 +7,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from support.refusals import refused
+from support.refusals import refused, refuses
 
 import algoscope
 from algoscope.construction.algorithms import ALGORITHMS, GD, SGD, Kaczmarz, Ridge
 from algoscope.construction.build import (
     Construction,
     build,
-    listing,
+    find_algorithm,
     load_construction,
     save_construction,
 )
 from algoscope.foundation.files import DamagedFileError
-from algoscope.model.learner import InContextLearner
-from algoscope.model.operand_range import OutsideRangeWarning
+from algoscope.foundation.validation import InvalidValueError
+from algoscope.model.learner import InContextLearner, OutsideRangeWarning
 from algoscope.model.tokens import example_tokens
 from algoscope.predictors import ridge
 
@@ -42,7 +42,7 @@ def test_a_saved_construction_is_the_same_learner_and_knows_what_it_is(tmp_path)
     assert learner.name == "sgd(0.05, 0.1), compiled"
     assert learner.operands == compiled.operands
     card = (tmp_path / "README.md").read_text()
-    assert all(str(line) in card for line in listing(compiled))
+    assert all(str(line) in card for line in compiled.listing)
 
 
 def test_a_directory_without_a_construction_is_refused(tmp_path):
@@ -52,11 +52,11 @@ def test_a_directory_without_a_construction_is_refused(tmp_path):
     config = json.loads((tmp_path / "config.json").read_text())
     config["construction"]["algorithm"] = "alchemy"
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(DamagedFileError, match="must say which algorithm it holds"):
+    with pytest.raises(DamagedFileError, match="does not say which algorithm it holds"):
         load_construction(tmp_path)
     config["operands"] = {"largest": "much"}
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(DamagedFileError, match="must hold a range of operands"):
+    with pytest.raises(DamagedFileError, match="has a damaged range of operands"):
         InContextLearner.from_pretrained(tmp_path)
 
 
@@ -70,7 +70,10 @@ def test_float64_weights_do_not_run_in_float32():
     x, y = jnp.array(X, jnp.float32), jnp.array(Y, jnp.float32)
     with (
         jax.enable_x64(False),
-        refused("dtype", "be float64, for which the weights were written, got float32"),
+        refused(
+            "dtype",
+            "be float64, the precision that the weights were built for, got float32",
+        ),
     ):
         learner.predict_prefixes(x, y)
     with jax.enable_x64(False), refused("dtype", "be what JAX can hold, got float64"):
@@ -80,10 +83,10 @@ def test_float64_weights_do_not_run_in_float32():
 def test_half_precision_is_refused():
     learner = build(Ridge(0.1), 2, 3, dtype="float32")
     half = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), learner)
-    with refused("dtype", "be float32, for which the weights were written"):
+    with refused("dtype", "be float32, the precision that the weights were built for"):
         half.predict_prefixes(jnp.array(X), jnp.array(Y))
     with refused("dtype", "be one of float64, float32, got 'bfloat16'"):
-        build(Ridge(0.1), 2, 3, dtype="bfloat16")
+        build(Ridge(0.1), 2, 3, dtype="bfloat16")  # pyright: ignore[reportArgumentType]
 
 
 def test_short_matrix_products_are_not_used():
@@ -147,6 +150,86 @@ def test_the_modern_block_runs_sgd(dtype):
     found = learner.predict_prefixes(jnp.array(X), jnp.array(Y))
     expected = reference.predict_prefixes(jnp.array(X), jnp.array(Y))
     assert np.allclose(found, expected, atol=1e-11 if dtype == "float64" else 2e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "algorithm"),
+    [
+        ("sgd", {}, SGD()),
+        ("sgd", {"learning_rate": 0.1, "penalty": 0.2}, SGD(0.1, 0.2)),
+        ("ridge", {"penalty": 0.5}, Ridge(0.5)),
+        ("gd", {"steps": 3}, GD(steps=3)),
+    ],
+)
+def test_an_algorithm_is_built_by_name_with_its_parameters(name, parameters, algorithm):
+    named = build(name, dim=2, num_examples=3, **parameters)
+    built = build(algorithm, 2, 3)
+    assert named.name == built.name
+    assert named.operands == built.operands
+    leaves = zip(
+        jax.tree.leaves(named.transformer),
+        jax.tree.leaves(built.transformer),
+        strict=True,
+    )
+    assert all(np.array_equal(*pair) for pair in leaves)
+
+
+def test_every_algorithm_is_found_by_name():
+    for name, kind in ALGORITHMS.items():
+        assert find_algorithm(name, {}) == kind()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"algorithm": "sdg"},
+            f"`algorithm` must be one of {', '.join(ALGORITHMS)}, got 'sdg'. "
+            "Did you mean 'sgd'?",
+        ),
+        (
+            {"algorithm": "sgd", "momentum": 0.5},
+            "`momentum` must be left out for sgd, got 0.5. It has `learning_rate`, "
+            "`penalty`.",
+        ),
+        (
+            {"algorithm": "ols", "penalty": 0.5},
+            "`penalty` must be left out for ols, got 0.5. It has no parameters.",
+        ),
+        (
+            {"algorithm": SGD(0.1), "penalty": 0.5},
+            "`parameters` must be given to the algorithm itself, got `penalty`.",
+        ),
+        (
+            {"algorithm": "sgd", "learning_rate": -1.0},
+            "`learning_rate` must be positive, got -1.0.",
+        ),
+        (
+            {"algorithm": "sgd", "activation": "tanh"},
+            "`activation` must be one of gelu, gelu_tanh, silu, got 'tanh'. "
+            "Did you mean 'gelu_tanh'?",
+        ),
+        (
+            {"algorithm": "sgd", "num_examples": 0},
+            "`num_examples` must be at least 1, got 0.",
+        ),
+        (
+            {"algorithm": "ridge_one", "num_examples": 2},
+            "`num_examples` must be 1, got 2. For more examples use ridge.",
+        ),
+    ],
+)
+def test_what_cannot_be_built_is_rejected(options, message):
+    with refuses(InvalidValueError, message):
+        build(**options)
+
+
+def test_a_listing_is_computed_once_and_names_every_event():
+    _, compiled = _small()
+    assert compiled.listing is compiled.listing
+    registers = [line.register for line in compiled.listing]
+    assert sorted(registers) == sorted(e.out.name for e in compiled.schedule.layers)
+    assert str(compiled.listing[-1]).startswith("L2 MLP       prediction")
 
 
 def test_names_are_those_of_the_classes():

@@ -1,6 +1,5 @@
-"""The theorems as transformers: closed forms, layer counts, traces and errata."""
+"""The theorems as transformers: closed forms, layer counts and errata."""
 
-import json
 from dataclasses import replace
 from functools import cache
 
@@ -23,10 +22,9 @@ from algoscope.construction.paper.theorems import (
     theorem_1,
     theorem_2,
 )
-from algoscope.construction.trace import as_dict, as_text, trace
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.model import transformer
-from algoscope.model.tokens import context_tokens, example_tokens
+from algoscope.model.tokens import example_tokens
 from algoscope.model.transformer import Transformer
 
 pytestmark = pytest.mark.optimized  # Rounding is the matter.
@@ -288,38 +286,6 @@ def test_what_the_prediction_depends_on():
     assert live[-1] == {("prediction", 2)}
 
 
-def test_a_trace_holds_both_meanings():
-    chain, _, depth = CHAINS["theorem 2"]
-    tokens = example_tokens(DIM, 1, 1, seed=1)[0]
-    x, y = tokens[::2, 1:], tokens[1::2, 0]
-    np.testing.assert_array_equal(context_tokens(x, y), tokens)
-    steps = trace(chain, numerics(), x, y)
-    assert [step.label for step in steps] == ["input", *chain.labels]
-    states = chain.exact(tokens)
-    assert len(steps) == len(states) == depth + 1
-    for step, state in zip(steps, states, strict=True):
-        exact = [register.exact for register in step.registers.values()]
-        np.testing.assert_array_equal(np.concatenate(exact, axis=1), state)
-        assert step.largest_difference < 1e-10
-    assert json.loads(json.dumps(as_dict(steps)))[14]["registers"]["prediction"][
-        "counts"
-    ] == [False, False, True]
-
-
-def test_a_trace_is_written_as_the_appendix_does():
-    x, y = np.array([[0.5], [2.0]]), np.array([1.0])
-    chain = theorem_1(1, np.array([1.0]), 0.25, 0.5)
-    text = as_text(trace(chain, numerics("float32"), x, y))
-    blocks = text.split("\n\n")
-    assert len(blocks) == 10
-    assert blocks[1].splitlines() == [
-        "1. move x: mov(0, 1, x, x)",
-        "  y    (0)     1   (0)",
-        "→ x  (0.5)   0.5    2 ",
-        "largest difference 0.0e+00",
-    ]
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -360,11 +326,6 @@ def test_a_trace_is_written_as_the_appendix_does():
         (
             lambda: CHAINS["theorem 1"][0].exact(np.zeros((5, 4))),
             "`tokens` must be 3 tokens of size 5, got shape (5, 4).",
-        ),
-        (
-            lambda: context_tokens(np.zeros((2, 1)), np.zeros(2)),
-            "`y` must hold one label for each row of `x` but the last, the query, got "
-            "shape (2,) for (2, 1).",
         ),
     ],
 )

@@ -1,7 +1,9 @@
-"""What the paper prints, what is right, and how far apart they are: docs/errata.md.
+"""The errata of docs/errata.md: the paper's version, the right one, their difference.
 
-Matrices have the paper's form, one row per hidden unit and one column per timestep, and
-the primitives and RAW are written here once more, as sections 3 and C.2 define them.
+There is one test for each line of that page, in its order; the last test compares the
+two. Matrices have the paper's form, one row per hidden unit and one column per
+timestep, and the primitives and RAW are written independently here, as sections 3 and
+C.2 define them.
 """
 
 import math
@@ -26,6 +28,7 @@ from support.approximations import (
     shift_bypass,
     symmetric_norm_bypass,
 )
+from support.primitives import compute
 
 from algoscope.construction import Construction, Numerics, numerics, paper_numerics
 from algoscope.construction.algorithms import Newton, ScanSGD
@@ -39,7 +42,7 @@ from algoscope.construction.compiler.products import (
     uniform_square,
 )
 from algoscope.construction.language.timesteps import PREVIOUS, Single
-from algoscope.construction.paper.chain import Chain, run_step
+from algoscope.construction.paper.chain import Chain
 from algoscope.construction.paper.mov import Mov
 from algoscope.construction.paper.primitives import Aff, Div, Dot, Mul
 from algoscope.construction.paper.steps import Layout, Step
@@ -50,8 +53,7 @@ from algoscope.construction.paper.theorems import (
     theorem_2,
 )
 from algoscope.foundation.validation import InvalidValueError
-from algoscope.model import transformer
-from algoscope.model.architecture import Activation
+from algoscope.model import Activation, transformer
 from algoscope.model.tokens import example_tokens
 
 pytestmark = pytest.mark.optimized  # Rounding is the matter.
@@ -744,9 +746,9 @@ def test_erratum_54_old_contents_are_divided_too():
     printed = old - seen[2:4] + seen[:2]
     np.testing.assert_allclose(printed - y / c, old * (1 - 1 / c), atol=1e-12)
     registers = {"y": 2, "c": 1, "w": 2}
-    state = np.concatenate([y, [c], old])[None]
-    after = run_step(Div("y", "c", "w"), registers, state, numerics())
-    np.testing.assert_allclose(after[0, 3:], y / c, atol=1e-14)
+    state = np.concatenate([y, [c], old])[None, None]
+    after = compute(Div("y", "c", "w"), registers, state, numerics())
+    np.testing.assert_allclose(after[0, 0, 3:], y / c, atol=1e-14)
 
 
 def test_erratum_55_one_n_for_everything(monkeypatch):

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.refusals import refuses
-from test_raw import (
+from support.primitives import (
     DATASETS,
     TIME,
     apply,
@@ -21,6 +20,7 @@ from test_raw import (
     reference_or_paper,
     seeds,
 )
+from support.refusals import refuses
 
 from algoscope.construction.compiler.numerics import Numerics, numerics, paper_numerics
 from algoscope.construction.paper import chain as assembly_module

@@ -4,6 +4,7 @@ The tables are measurements of an independent prototype with dense layers.
 """
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,12 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.figure import Figure
-from support.reference_transformer import SIGMA
 from support.refusals import refuses
 
 from algoscope.construction.compiler.activations import (
-    ACTIVATIONS,
     SMOOTH,
     shift_without,
     taylor,
@@ -26,23 +24,14 @@ from algoscope.construction.compiler.products import (
     GRID_POINTS,
     PAPER_SQUARE,
     Product,
-    best_scale,
-    minimax,
     paper_difference,
     paper_product,
     piecewise_square,
     quarter_square,
     richardson,
     shifted,
-    squared_relu_product,
     uniform_square,
 )
-from algoscope.experiments.figure_7 import (
-    SquareApproximations,
-    approximate_squares,
-    draw_squares,
-)
-from algoscope.foundation.files import DamagedFileError, read_json, write_json
 from algoscope.model.layer import ACTIVATIONS as LAYER_ACTIVATIONS
 
 pytestmark = pytest.mark.optimized  # Rounding is the matter.
@@ -54,74 +43,6 @@ DTYPES = (np.float64, np.float32)
 
 def at(product: Product, p: float, q: float, dtype: Any = np.float64) -> float:
     return float(product(np.array([p], dtype), np.array([q], dtype))[0])
-
-
-# Activations.
-
-
-@pytest.mark.parametrize("name", ACTIVATIONS)
-def test_activations_are_those_of_the_transformer_in_both_precisions(name, rng):
-    assert set(ACTIVATIONS) == set(LAYER_ACTIVATIONS)
-    x = 3 * rng.standard_normal(200)
-    expected = [SIGMA[name](each) for each in x]
-    np.testing.assert_allclose(ACTIVATIONS[name](x), expected, rtol=1e-12, atol=1e-15)
-    single = ACTIVATIONS[name](x.astype(np.float32))
-    assert single.dtype == np.float32
-    layer = LAYER_ACTIVATIONS[name](jnp.asarray(x, jnp.float32))
-    np.testing.assert_allclose(single, layer, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", ACTIVATIONS)
-def test_activations_neither_overflow_nor_warn_far_from_zero(name):
-    x = np.array([-1000.0, 1000.0], np.float32)
-    low, high = ACTIVATIONS[name](x)
-    limits = {"tanh": (-1, 1), "sigmoid": (0, 1), "squared_relu": (0, 1e6)}
-    assert (low, high) == limits.get(name, (0, 1000))
-
-
-ROOT = 1 / math.sqrt(2 * math.pi)
-
-
-@pytest.mark.parametrize(
-    ("name", "coefficients"),
-    [
-        ("gelu", [0, 1 / 2, ROOT, 0, -ROOT / 6, 0, ROOT / 40]),
-        ("gelu_tanh", [0, 1 / 2, ROOT, 0, ROOT * (0.044715 - 2 / math.pi / 3)]),
-        ("tanh", [0, 1, 0, -1 / 3, 0, 2 / 15, 0, -17 / 315]),
-        ("sigmoid", [1 / 2, 1 / 4, 0, -1 / 48, 0, 1 / 480]),
-        ("silu", [0, 1 / 2, 1 / 4, 0, -1 / 48, 0, 1 / 480]),
-        ("softplus", [math.log(2), 1 / 2, 1 / 8, 0, -1 / 192, 0, 1 / 2880]),
-    ],
-)
-def test_taylor_coefficients_are_those_of_the_textbook(name, coefficients):
-    found = taylor(name)[: len(coefficients)]
-    np.testing.assert_allclose(found, coefficients, rtol=1e-14, atol=1e-16)
-
-
-@law
-@given(st.sampled_from(SMOOTH), st.floats(-2, 2), st.floats(-0.9, 0.9))
-def test_the_taylor_series_is_the_function(name, center, x):
-    value = np.polynomial.polynomial.polyval(x, taylor(name, center))
-    assert value == pytest.approx(SIGMA[name](center + x), abs=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("name", "most_curved", "no_fourth"),
-    [
-        ("gelu", 0, 0.7923),
-        ("gelu_tanh", 0, 0.7876),
-        ("tanh", 0.6585, 1.1462),
-        ("sigmoid", 1.3170, 2.2924),
-        ("softplus", 0, 1.3170),
-        ("silu", 0, 1.0320),
-    ],
-)
-def test_shifts_are_where_a_derivative_vanishes(name, most_curved, no_fourth):
-    for order, expected in ((3, most_curved), (4, no_fourth)):
-        shift = shift_without(order, name)
-        assert shift == pytest.approx(expected, abs=5e-5)
-        assert abs(taylor(name, shift)[order]) < 1e-14
-        assert abs(taylor(name, shift)[2]) > 0.01
 
 
 # Products where no scale is applied: the table of |p|, |q| ≤ 0.1.
@@ -145,7 +66,6 @@ UNSCALED = {
     "softplus, shifted": (shifted("softplus", 1.0), 4, 3.0e-8),
     "SiLU": (quarter_square("silu", 1.0), 4, 3.3e-5),
     "SiLU, shifted": (shifted("silu", 1.0), 4, 9.6e-8),
-    "squared ReLU": (squared_relu_product(), 4, 2e-18),
 }
 
 
@@ -181,8 +101,6 @@ SCALED = {
     "GeLU, 2": (partial(richardson, "gelu", 2), 3.1e-13, 3.6e-6),
     "GeLU, 3": (partial(richardson, "gelu", 3), 6.0e-14, 1.7e-6),
     "GeLU, 4": (partial(richardson, "gelu", 4), 2.1e-14, 1.3e-6),
-    "GeLU, minimax 2": (partial(minimax, "gelu", 2), 1.9e-13, 1.8e-6),
-    "GeLU, minimax 3": (partial(minimax, "gelu", 3), 3.9e-14, 1.1e-6),
     "GeLU tanh, 3": (partial(richardson, "gelu_tanh", 3), 5.7e-14, 1.3e-6),
     "GeLU shifted": (partial(shifted, "gelu"), 1.2e-10, 3.3e-5),
     "SiLU, 1": (partial(richardson, "silu", 1), 3.0e-11, 2.4e-5),
@@ -193,6 +111,14 @@ SCALED = {
     "tanh, 3": (partial(richardson, "tanh", 3), 1.3e-11, 3.1e-5),
     "sigmoid, 2": (partial(richardson, "sigmoid", 2), 1.4e-10, 7.4e-5),
 }
+
+
+def best_scale(
+    constructor: Callable[[float], Product], dtype: Any, largest: int
+) -> float:
+    """Return the S = 2ᵏ, 1 ≤ k ≤ `largest`, whose product has the smallest error."""
+    scales = [2.0**k for k in range(1, largest + 1)]
+    return min(scales, key=lambda scale: constructor(scale).error(dtype))
 
 
 @pytest.mark.parametrize("name", SCALED)
@@ -269,34 +195,6 @@ def test_products_change_their_sign_with_an_operand(p, q):
     assert at(product, q, p) == pytest.approx(at(product, p, q), abs=1e-13)
 
 
-# Minimax.
-
-
-def test_two_scales_fit_to_single_precision_are_the_tabulated_ones():
-    product = minimax("gelu", 2, 8.0)
-    assert product.p[::4] == (0.125, 0.04375)
-    fit = [4 * weight for weight in product.weight[::4]]  # s² ≈ Σ fit E(p s)
-    np.testing.assert_allclose(fit, [-11.32938961, 747.27505766], rtol=2e-3)
-    assert product.error(np.float32) < 3e-6
-
-
-@pytest.mark.parametrize("name", SMOOTH)
-@pytest.mark.parametrize("num_scales", [1, 2, 3])
-def test_a_fit_spreads_the_error_that_richardson_leaves_at_the_border(name, num_scales):
-    fit = minimax(name, num_scales, 8.0, ratio=0.5).error(np.float64)
-    error = richardson(name, num_scales, 8.0).error(np.float64)
-    assert fit / error == pytest.approx(4.0**-num_scales, rel=0.5)
-
-
-def test_the_peaks_of_a_fit_are_equal():
-    s = np.linspace(0, 2, 2001)
-    error = 4 * minimax("gelu", 3, 4.0)(s / 2, s / 2) - s * s
-    turns = np.flatnonzero(np.diff(np.sign(np.diff(error)))) + 1
-    peaks = np.abs([*error[turns[-3:]], error[-1]])
-    assert len(turns) >= 3
-    np.testing.assert_allclose(peaks, peaks.mean(), rtol=0.1)
-
-
 # ReLU.
 
 
@@ -348,21 +246,6 @@ def test_a_square_gives_products_on_the_whole_box():
     assert product.error(np.float64) <= 20**2 / 4 * 2 * square.error(np.float64)
 
 
-# Squared ReLU.
-
-
-@law
-@given(st.integers(-1000, 1000), st.integers(-1000, 1000))
-def test_the_product_of_squared_relu_is_exact(p, q):
-    for dtype in DTYPES:
-        assert at(squared_relu_product(), p, q, dtype) == p * q
-
-
-def test_the_product_of_squared_relu_rounds_as_a_few_operations_do():
-    for dtype in DTYPES:
-        assert squared_relu_product().error(dtype) < 2 * np.finfo(dtype).eps
-
-
 # A product is a layer.
 
 
@@ -387,107 +270,12 @@ def test_a_product_is_what_a_feed_forward_layer_computes(product, dtype, rng):
 
 
 def test_the_error_of_single_precision_is_measured_against_exact_products():
-    product = squared_relu_product()
+    product = richardson("gelu", 3, 4.0)
     line = np.linspace(-0.3, 0.3, GRID_POINTS).astype(np.float32)
     p, q = np.meshgrid(line, line)
     exact = p.astype(np.float64) * q.astype(np.float64)  # 48 bits fit in a double
     expected = np.max(np.abs(exact - product(p, q)))
     assert product.error(np.float32, 0.3) == pytest.approx(expected, rel=1e-12)
-
-
-# The figure.
-
-
-@pytest.fixture(scope="module")
-def squares() -> SquareApproximations:
-    return approximate_squares(100)
-
-
-def test_the_figure_holds_the_papers_squares_and_better_ones(squares):
-    x = np.array(squares.x)
-    assert (x[0], x[-1]) == (-0.1, 0.1)
-    errors: dict[str, list[float]] = {}
-    for curve in squares.curves:
-        error = float(np.max(np.abs(curve.values - x**2)))
-        errors.setdefault(curve.panel, []).append(error)
-    assert list(errors) == ["GeLU", "tanh", "ReLU"]
-    found = [paper for paper, *_ in errors.values()]
-    np.testing.assert_allclose(found, [1.16e-4, 4.59e-4, 1.88e-3], rtol=0.01)
-    for each in errors.values():
-        assert each == sorted(each, reverse=True)
-
-
-def test_squares_are_saved_and_loaded(squares, tmp_path):
-    path = tmp_path / "squares.json"
-    squares.save(path)
-    assert SquareApproximations.load(path) == squares
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("'format'", {"format": "algoscope comparison"}),
-        ("'values'", {"x": [0.0]}),
-        ("'curves'", {"curves": None}),
-        ("curve", {"curves": [{"panel": "GeLU"}]}),
-        ("extra", {"extra": 1}),
-    ],
-)
-def test_what_are_no_saved_squares_is_refused(name, change, squares, tmp_path):
-    path = tmp_path / "squares.json"
-    squares.save(path)
-    values = {**read_json(path), **change}
-    if name == "'curves'":
-        del values["curves"]
-    write_json(path, values)
-    message = "must hold saved squares, got an error in"
-    with pytest.raises(DamagedFileError, match=f"squares.json` {message}"):
-        SquareApproximations.load(path)
-
-
-@pytest.mark.parametrize(
-    ("ending", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
-)
-def test_the_same_squares_give_the_same_file(ending, start, squares, tmp_path):
-    paths = [tmp_path / "new" / f"{n}.{ending}" for n in range(2)]
-    one = SquareApproximations(squares.x, squares.curves[:1])  # is drawn fast
-    for path in paths:
-        draw_squares(one, path)
-    first, again = (path.read_bytes() for path in paths)
-    assert first.startswith(start)
-    assert first == again
-
-
-def test_the_figure_shows_the_values_above_and_the_errors_below(
-    squares, monkeypatch, tmp_path
-):
-    shown = []
-    monkeypatch.setattr(
-        Figure, "savefig", lambda figure, *_, **__: shown.append(figure)
-    )
-    draw_squares(squares, tmp_path / "squares.png")
-    (figure,) = shown
-    above, below = figure.axes[:3], figure.axes[3:]
-    assert [axes.get_title() for axes in above] == ["GeLU", "tanh", "ReLU"]
-    for top, bottom in zip(above, below, strict=True):
-        assert bottom.get_yscale() == "log"
-        exact, *lines = top.lines
-        curves = [each for each in squares.curves if each.panel == top.get_title()]
-        np.testing.assert_allclose(exact.get_ydata(), np.square(squares.x))
-        for line, error, curve in zip(lines, bottom.lines, curves, strict=True):
-            assert line.get_label() == f"{curve.name} ({curve.num_units} units)"
-            assert list(line.get_ydata()) == curve.values
-            expected = np.abs(np.array(curve.values) - np.square(squares.x))
-            np.testing.assert_array_equal(np.nan_to_num(error.get_ydata()), expected)
-
-
-def test_another_ending_is_refused_before_anything_is_written(squares, tmp_path):
-    message = "`path ending` must be one of .png, .svg, .pdf, got '.txt'."
-    with refuses(ValueError, message):
-        draw_squares(squares, tmp_path / "new" / "squares.txt")
-    assert list(tmp_path.iterdir()) == []
-    with refuses(ValueError, "`num_points` must be at least 2, got 1."):
-        approximate_squares(1)
 
 
 # Refusals.
@@ -504,18 +292,6 @@ def test_an_unknown_activation_is_refused():
     message = f"`activation` must be one of {known}, got 'glu'. Did you mean 'gelu'?"
     with refuses(ValueError, message):
         Product("odd", "glu", (), (), (), ())  # pyright: ignore[reportArgumentType]
-
-
-@pytest.mark.parametrize("name", ["relu", "squared_relu"])
-def test_a_series_of_what_is_not_smooth_is_refused(name):
-    message = (
-        "`activation` must be smooth (gelu, gelu_tanh, tanh, silu, softplus, sigmoid), "
-        f"got '{name}'. For ReLU, use `piecewise_square`; for its square, "
-        "`squared_relu_product`."
-    )
-    for make in (taylor, partial(paper_product, 1.0), partial(shifted, scale=1.0)):
-        with refuses(ValueError, message):
-            make(name)
 
 
 def test_the_papers_product_of_an_odd_function_is_refused():
@@ -549,7 +325,6 @@ def test_scales_and_bounds_that_are_not_positive_are_refused(scale):
         paper_product,
         partial(paper_difference, 1e-3),
         partial(richardson, "gelu", 2),
-        partial(minimax, "gelu", 2),
         PAPER_SQUARE.product,
     ):
         with refuses(ValueError, f"`scale` {message}"):
@@ -557,32 +332,18 @@ def test_scales_and_bounds_that_are_not_positive_are_refused(scale):
     with refuses(ValueError, f"`delta` {message}"):
         paper_difference(scale)
     with refuses(ValueError, f"`bound` {message}"):
-        squared_relu_product().error(np.float64, scale)
+        paper_product(1.0).error(np.float64, scale)
     with refuses(ValueError, f"`end` {message}"):
         uniform_square(2, scale)
 
 
 def test_numbers_of_scales_and_knots_below_one_are_refused():
-    for make in (richardson, minimax):
-        with refuses(ValueError, "`num_scales` must be at least 1, got 0."):
-            make("gelu", 0, 8.0)
-    with refuses(ValueError, "`largest` must be at least 1, got 0."):
-        best_scale(paper_product, np.float32, 0)
+    with refuses(ValueError, "`num_scales` must be at least 1, got 0."):
+        richardson("gelu", 0, 8.0)
     with refuses(ValueError, "`num_knots` must be at least 1, got 0."):
         uniform_square(0)
     with refuses(ValueError, "`number of knots` must be at least 1, got 0."):
         piecewise_square((), 1.0)
-
-
-def test_a_fit_beyond_the_series_is_refused():
-    message = (
-        "`scale` must be at least 2, since s/S must lie within the Taylor series, "
-        "got 1.0."
-    )
-    with refuses(ValueError, message):
-        minimax("gelu", 2, 1.0)
-    with refuses(ValueError, "`ratio` must lie between 0 and 1, got 1.0."):
-        minimax("gelu", 2, 8.0, ratio=1.0)
 
 
 @pytest.mark.parametrize("knots", [(-0.1, 0.5), (0.5, 0.5), (0.5, 0.2), (0.5, 1.0)])

@@ -1,18 +1,24 @@
 """RAW: a layer with its weights does what its equation says (paper app. C)."""
 
-from dataclasses import replace
 from typing import Any
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.primitives import (
+    DATASETS,
+    TIME,
+    compute,
+    every_numerics,
+    largest_error,
+    law,
+    reference_or_paper,
+    seeds,
+)
 from support.refusals import refuses
 
-from algoscope.construction.compiler.numerics import Numerics, numerics, paper_numerics
+from algoscope.construction.compiler.numerics import Numerics, numerics
 from algoscope.construction.language.timesteps import (
     PREVIOUS,
     SELF,
@@ -21,110 +27,15 @@ from algoscope.construction.language.timesteps import (
     Sets,
     Single,
 )
-from algoscope.construction.paper.chain import assemble, run_step
 from algoscope.construction.paper.mov import Mov, Only
 from algoscope.construction.paper.primitives import Aff, Div, Mul
 from algoscope.construction.paper.raw import Raw
-from algoscope.construction.paper.steps import Layout, Parallel, Step
+from algoscope.construction.paper.steps import Layout, Parallel
 from algoscope.foundation.validation import InvalidValueError
-from algoscope.model.layer import Block, TransformerLayer
 
 pytestmark = pytest.mark.optimized  # Rounding is the matter.
 
-# Whatever a layer does, it has these sizes here, so that JAX compiles it only once.
-SIZES = {"heads": 5, "key": 6, "value": 24, "inner": 600, "hidden": 64}
-SHAPES = {
-    "w_q": ("heads", "key", "hidden"),
-    "w_k": ("heads", "key", "hidden"),
-    "w_v": ("heads", "value", "hidden"),
-    "w_f": ("heads", "hidden", "value"),
-    "w_2": ("inner", "hidden"),
-    "w_1": ("hidden", "inner"),
-    "b_q": ("heads", "key"),
-    "b_k": ("heads", "key"),
-    "b_v": ("heads", "value"),
-    "b_f": ("hidden",),
-    "b_2": ("inner",),
-    "b_1": ("hidden",),
-}
-
-
-@eqx.filter_jit
-def apply(layer: TransformerLayer, h: jax.Array, block: Block) -> jax.Array:
-    return layer(h, block)[0]
-
-
-def padded(name: str, leaf: jax.Array) -> jax.Array:
-    whole = np.zeros([SIZES[axis] for axis in SHAPES[name]], leaf.dtype)
-    whole[tuple(slice(size) for size in leaf.shape)] = leaf
-    return jnp.asarray(whole)
-
-
-def compute(
-    step: Step,
-    registers: dict[str, int],
-    state: np.ndarray,
-    numerics: Numerics,
-    **changes: Any,
-) -> np.ndarray:
-    """Return the registers after one layer; all others of the column are idle."""
-    datasets, time, rows = state.shape
-    small = assemble(registers, [step], [state], time, numerics).layout.frame.hidden
-    registers = {**registers, "idle": SIZES["hidden"] - small}
-    state = np.pad(state, ((0, 0), (0, 0), (0, registers["idle"])))
-    assembly = assemble(registers, [step], [state], time, numerics)
-    h = np.repeat(assembly.positions[None], datasets, axis=0)
-    h[..., : state.shape[-1]] = state
-    stacked = vars(assembly.layers)
-    layer = TransformerLayer(
-        **{name: padded(name, stacked[name][0]) for name in SHAPES}
-    )
-    block = replace(assembly.numerics.block, **changes)
-    after = apply(layer, jnp.asarray(h, numerics.dtype), block)
-    return np.asarray(after, np.float64)[..., :rows]
-
-
-def largest_error(
-    step: Step, registers: dict[str, int], state: np.ndarray, numerics: Numerics
-) -> float:
-    """Return how far a layer is from the step's exact meaning.
-
-    What the step does not write has to come out bit by bit.
-    """
-    state = state.astype(numerics.dtype).astype(np.float64)
-    layout = Layout(registers)
-    computed = compute(step, registers, state, numerics)
-    for name in set(registers) - set(step.writes):
-        rows = layout.rows(name)
-        np.testing.assert_array_equal(computed[..., rows], state[..., rows])
-    return float(np.max(np.abs(computed - step.exact(state, layout))))
-
-
-TIME, DATASETS = 5, 2
 REGISTERS = {"r": 3, "s": 2, "w": 2, "v": 3}
-
-law = settings(max_examples=25)
-seeds = st.integers(0, 2**32)
-
-NUMERICS = {
-    "float64": (numerics(), 1e-12),
-    "float32": (numerics("float32"), 5e-5),
-    "tanh": (numerics("float64", "gelu_tanh"), 1e-12),
-    "epsilon": (replace(numerics(), layer_norm_epsilon=1e-5), 1e-12),
-    "float32 tanh epsilon": (
-        replace(numerics("float32", "gelu_tanh"), layer_norm_epsilon=1e-5),
-        5e-5,
-    ),
-    # The paper's formulas: first order in 1/N, and eps·N.
-    "paper": (paper_numerics(), 1e-6),
-    "paper float32": (paper_numerics("float32"), 2e-2),
-}
-every_numerics = pytest.mark.parametrize(
-    ("chosen", "bound"), NUMERICS.values(), ids=list(NUMERICS)
-)
-reference_or_paper = pytest.mark.parametrize(
-    ("chosen", "bound"), [NUMERICS["float64"], NUMERICS["paper"]], ids=["ours", "paper"]
-)
 
 
 def draw_sets(rng: np.random.Generator) -> Sets:
@@ -241,14 +152,6 @@ def test_an_empty_map_reads_zero_through_the_imaginary_timestep(rng):
     np.testing.assert_allclose(printed[:, 0, w], state[:, 0, s])
 
 
-def test_a_step_can_be_run_alone(rng):
-    state, raw = draw_state(rng), Raw("⊙", "s", "w", "w", PREVIOUS)
-    for one in (state, state[0]):
-        after = run_step(raw, REGISTERS, one, numerics())
-        expected = raw.exact(one, Layout(REGISTERS))
-        np.testing.assert_allclose(after, expected, atol=1e-12)
-
-
 def test_a_step_may_read_its_own_column():
     """Erratum 10: K(i) may hold i, or aff and dot would read nothing."""
     layout, state = Layout(REGISTERS), np.ones((1, TIME, 10))
@@ -278,15 +181,15 @@ def test_scratch_is_empty_again(rng):
     np.testing.assert_array_equal(plan.linear[rows, rows], -np.eye(2))
 
 
-def test_a_product_is_precise_for_what_it_is_told_to_expect(rng):
+def test_a_product_is_precise_for_the_operands_it_was_planned_for(rng):
     registers, raw = {"r": 2, "s": 2, "w": 2}, Raw("⊙", "r", "s", "w")
     layout = Layout(registers, code_size=3)
     state = 100 * rng.uniform(-1, 1, (DATASETS, TIME, 6))
-    told = raw.plan(layout, numerics(), state)
+    planned = raw.plan(layout, numerics(), state)
     seen = np.abs(state[..., :2]).max(axis=(0, 1))
-    np.testing.assert_allclose(told.p_range, seen * numerics().safety)
+    np.testing.assert_allclose(planned.p_range, seen * numerics().safety)
     only = raw.plan(layout, numerics(), state, columns=[0])
-    assert (only.p_range <= told.p_range).all()
+    assert (only.p_range <= planned.p_range).all()
     assert (raw.plan(layout, numerics(), 7.0).q_range == 7).all()
 
 

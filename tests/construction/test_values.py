@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from support.refusals import refuses
 
 from algoscope.construction.language.interpreter import evaluate
-from algoscope.construction.language.values import Register, Value, join
+from algoscope.construction.language.values import Register, Value, constant, join
 from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
 
 REGISTERS = (Register("a", 2), Register("b", 3), Register("c", 1))
@@ -22,7 +22,7 @@ def random_state(seed: int) -> dict[Register, np.ndarray]:
 
 def random_value(seed: int, size: int) -> Value:
     rng = np.random.default_rng(seed)
-    total = Value.constantly(rng.normal(size=size) * rng.integers(2))
+    total = constant(rng.normal(size=size) * rng.integers(2))
     for each in REGISTERS:
         if rng.random() < 0.5:
             total = total + rng.normal(size=(size, each.size)) @ Value.of(each)
@@ -46,8 +46,8 @@ def same(found: np.ndarray, expected: np.ndarray) -> None:
 def test_a_register_is_its_rows_and_a_constant_is_the_same_in_every_column():
     for each in REGISTERS:
         np.testing.assert_array_equal(at(Value.of(each)), STATE[each])
-    assert np.all(at(Value.constantly(2.5)) == 2.5)
-    assert np.all(at(Value.constantly([1.0, -2.0])) == [1.0, -2.0])
+    assert np.all(at(constant(2.5)) == 2.5)
+    assert np.all(at(constant([1.0, -2.0])) == [1.0, -2.0])
 
 
 def test_evaluation_is_the_sum_over_registers():
@@ -108,7 +108,7 @@ def test_joining(drawn):
 @given(seeds, sizes)
 def test_components_that_depend_on_no_register_are_constant(seed, size):
     v = random_value(seed, size)
-    mixed = join([v, Value.constantly([3.0, 0.0])])
+    mixed = join([v, constant([3.0, 0.0])])
     fixed = mixed.is_constant
     assert fixed[-2:].all()
     assert not fixed[:-2].any() or not v.terms

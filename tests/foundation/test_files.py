@@ -1,20 +1,30 @@
-"""Files are written whole or not at all, and damage is noticed in one line."""
+"""Files are written whole or not at all, and damage is reported in one sentence."""
 
 import json
+import math
 import os
 
 import numpy as np
 import pytest
+import safetensors.numpy
+from hypothesis import given
+from hypothesis import strategies as st
+from support.comparisons import handmade
+from support.refusals import refuses
 
+from algoscope.comparison.result import Comparison
 from algoscope.foundation.files import (
     DamagedFileError,
+    json_text,
     load_arrays,
+    parse_number,
     read_json,
+    read_saved,
     save_arrays,
     write_atomically,
     write_json,
+    write_saved,
 )
-from algoscope.model.checkpoints import named_leaves, restore_leaves
 
 
 @pytest.fixture
@@ -26,7 +36,10 @@ def arrays(rng):
     }
 
 
-def test_arrays_come_back_bit_for_bit_with_their_names_and_kinds(arrays, tmp_path):
+# Arrays.
+
+
+def test_arrays_come_back_bit_for_bit_with_their_names_and_types(arrays, tmp_path):
     save_arrays(tmp_path / "x.safetensors", arrays, {"run_id": "abc"})
     loaded, metadata = load_arrays(tmp_path / "x.safetensors")
     assert metadata == {"run_id": "abc"}
@@ -36,32 +49,49 @@ def test_arrays_come_back_bit_for_bit_with_their_names_and_kinds(arrays, tmp_pat
         assert loaded[name].tobytes() == array.tobytes()
 
 
+def test_arrays_in_another_memory_order_come_back(arrays, tmp_path):
+    save_arrays(tmp_path / "x.safetensors", {"t": arrays["a.b"].T}, {})
+    loaded, _ = load_arrays(tmp_path / "x.safetensors")
+    np.testing.assert_array_equal(loaded["t"], arrays["a.b"].T)
+
+
 @pytest.mark.parametrize("size", [0, 5, 60, -1], ids=lambda size: f"{size} bytes")
-def test_a_truncated_file_is_refused_in_one_line(arrays, tmp_path, size):
+def test_a_truncated_file_is_rejected_in_one_line(arrays, tmp_path, size):
     path = tmp_path / "x.safetensors"
     save_arrays(path, arrays, {})
-    path.write_bytes(path.read_bytes()[:size])
-    with pytest.raises(DamagedFileError, match="be a whole safetensors file") as caught:
+    content = path.read_bytes()[:size]
+    path.write_bytes(content)
+    message = f"{path} is not a whole safetensors file ({len(content)} bytes)."
+    with refuses(DamagedFileError, message):
         load_arrays(path)
-    assert "\n" not in str(caught.value)
 
 
-def test_a_changed_number_is_noticed(arrays, tmp_path):
+def test_a_changed_number_is_detected(arrays, tmp_path):
     path = tmp_path / "x.safetensors"
     save_arrays(path, arrays, {})
     content = bytearray(path.read_bytes())
     content[-3] ^= 1
     path.write_bytes(content)
-    with pytest.raises(DamagedFileError, match="hold the arrays it was written with"):
+    with refuses(DamagedFileError, f"{path} was changed after it was written."):
         load_arrays(path)
 
 
-def test_a_pickle_is_refused_and_not_executed(tmp_path):
+def test_arrays_that_others_saved_without_a_digest_are_loaded(arrays, tmp_path):
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(safetensors.numpy.save(arrays))
+    loaded, metadata = load_arrays(path)
+    assert (set(loaded), metadata) == (set(arrays), {})
+
+
+def test_a_pickle_is_rejected_and_not_executed(tmp_path):
     path = tmp_path / "evil.safetensors"
     path.write_bytes(b"cos\nsystem\n(S'touch executed'\ntR.")
-    with pytest.raises(DamagedFileError, match="be a whole safetensors file"):
+    with pytest.raises(DamagedFileError, match="is not a whole safetensors file"):
         load_arrays(path)
     assert not (tmp_path / "executed").exists()
+
+
+# Writing.
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
@@ -78,25 +108,131 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
     assert [entry.name for entry in tmp_path.iterdir()] == ["kept"]
 
 
-def test_json_comes_back_and_other_files_are_refused(tmp_path):
+# JSON.
+
+
+def strictly(text: str):
+    """Return what a parser that knows only JSON reads."""
+
+    def reject(word: str):
+        raise AssertionError(f"{word} is not JSON")
+
+    return json.loads(text, parse_constant=reject)
+
+
+@given(st.floats())
+def test_every_number_comes_back(value):
+    read = parse_number(strictly(json_text([value]))[0])
+    assert read == value or (math.isnan(read) and math.isnan(value))
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_everything_else_is_as_json_writes_it(value):
+    assert json_text(value) == json.dumps(value)
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_files_hold_no_word_that_is_not_json(word, tmp_path):
+    write_json(tmp_path / "file.json", {"deep": [(1.0, {"value": float(word)})]})
+    value = strictly((tmp_path / "file.json").read_text())["deep"][0][1]["value"]
+    assert str(parse_number(value)) == str(float(word))
+    assert read_json(tmp_path / "file.json")["deep"][0][0] == 1.0
+
+
+def test_a_comparison_with_what_diverged_is_loaded(tmp_path):
+    diverged = handmade({"A": [0.0, math.inf], "B": [0.0, 1.0]})
+    diverged.save(tmp_path / "out.json")
+    assert Comparison.load(tmp_path / "out.json") == diverged
+    saved = strictly((tmp_path / "out.json").read_text())
+    assert saved["curves"][0]["mean"] == [0.0, "Infinity"]
+
+
+def test_json_comes_back_and_other_files_are_rejected(tmp_path):
     write_json(tmp_path / "a.json", {"σ²": 0.25})
     assert read_json(tmp_path / "a.json") == {"σ²": 0.25}
     (tmp_path / "b.json").write_text('{"a": ')
-    with pytest.raises(DamagedFileError, match="must be a readable JSON file, got"):
+    message = f"{tmp_path / 'b.json'} is not a readable JSON file (JSONDecodeError)."
+    with refuses(DamagedFileError, message):
         read_json(tmp_path / "b.json")
     (tmp_path / "c.json").write_text(json.dumps([1]))
-    with pytest.raises(DamagedFileError, match="must hold a JSON object, got list"):
+    message = f"{tmp_path / 'c.json'} is not a JSON object (it holds a list)."
+    with refuses(DamagedFileError, message):
         read_json(tmp_path / "c.json")
+    (tmp_path / "d.json").write_bytes(b"\xff\xfe")
+    message = f"{tmp_path / 'd.json'} is not a readable JSON file (UnicodeDecodeError)."
+    with refuses(DamagedFileError, message):
+        read_json(tmp_path / "d.json")
 
 
-def test_a_tree_is_restored_by_name_and_a_foreign_one_refused():
-    tree = {"w": np.arange(6.0).reshape(2, 3), "inner": [np.ones(2), np.zeros(1)]}
-    leaves = named_leaves(tree)
-    assert set(leaves) == {"w", "inner.0", "inner.1"}
-    restored = restore_leaves(tree, dict(reversed(leaves.items())), "file")
-    assert np.array_equal(restored["w"], tree["w"])
-    with pytest.raises(DamagedFileError, match="a difference in inner.1"):
-        restore_leaves(tree, {k: v for k, v in leaves.items() if k != "inner.1"}, "f")
-    wrong = {**leaves, "w": np.ones((3, 2))}
-    with pytest.raises(DamagedFileError, match=r"hold w as float64\[2, 3\], got float"):
-        restore_leaves(tree, wrong, "file")
+def test_a_missing_file_and_a_directory_are_told_apart(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_json(tmp_path / "missing.json")
+    with pytest.raises(DamagedFileError, match=r"\(IsADirectoryError\)\.$"):
+        read_json(tmp_path)
+
+
+# Saved objects.
+
+
+def test_saved_fields_come_back_without_their_format(tmp_path):
+    path = tmp_path / "x.json"
+    write_saved(path, "identification", {"verdict": "ridge", "distance": math.inf})
+    assert read_json(path)["format"] == "algoscope identification"
+    fields = read_saved(path, "identification", dict)
+    assert fields == {"verdict": "ridge", "distance": "Infinity"}
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({}, "field 'format' is missing"),
+        ({"format": "algoscope comparison"}, "its format is 'algoscope comparison'"),
+        ({"format": ["x"]}, "its format is ['x']"),
+    ],
+)
+def test_a_file_of_another_kind_is_rejected(tmp_path, values, problem):
+    path = tmp_path / "x.json"
+    write_json(path, values)
+    message = f"{path} is not a saved identification ({problem})."
+    with refuses(DamagedFileError, message):
+        read_saved(path, "identification", dict)
+
+
+@pytest.mark.parametrize(
+    ("build", "problem"),
+    [
+        (lambda fields: fields["verdict"], "field 'verdict' is missing or damaged"),
+        (lambda fields: fields["n"].items(), "'int' object has no attribute 'items'"),
+        (lambda fields: fields["n"] + "1", "unsupported operand type(s) for +: "),
+        (lambda fields: [][fields["n"]], "list index out of range"),
+        (lambda fields: float("x"), "could not convert string to float: 'x'"),
+        (lambda fields: load_arrays(fields["path"] / "a"), "missing"),
+    ],
+    ids=["key", "attribute", "type", "index", "value", "file"],
+)
+def test_fields_that_cannot_be_used_are_rejected_in_one_sentence(
+    tmp_path, build, problem
+):
+    path = tmp_path / "x.json"
+    write_saved(path, "record", {"n": 3})
+    with pytest.raises(DamagedFileError) as caught:
+        read_saved(path, "record", lambda fields: build(fields | {"path": tmp_path}))
+    message = str(caught.value)
+    assert message.startswith(f"{path} is not a saved record (")
+    assert problem in message
+    assert message.endswith(").")
+    assert "\n" not in message
+
+
+def test_damage_found_while_building_keeps_its_own_message(tmp_path):
+    def build(fields):
+        raise DamagedFileError("weights", "are damaged", "Delete them.")
+
+    write_saved(tmp_path / "x.json", "record", {})
+    with refuses(DamagedFileError, "weights are damaged. Delete them."):
+        read_saved(tmp_path / "x.json", "record", build)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.refusals import refuses
 
-from algoscope.model.architecture import Initialization
+from algoscope.model import Initialization
 from algoscope.model.initialization import random_transformer
 from algoscope.model.layer import Block
 from algoscope.model.transformer import Transformer
@@ -183,23 +183,23 @@ def test_a_random_transformer_runs(kind):
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_sizes_below_one_are_refused(name):
+def test_sizes_below_one_are_rejected(name):
     with refuses(ValueError, f"`{name}` must be at least 1, got 0."):
         random_transformer(0, **changed(**{name: 0}))
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_sizes_that_are_no_integers_are_refused(name):
+def test_sizes_that_are_no_integers_are_rejected(name):
     with refuses(TypeError, f"`{name}` must be an integer, got 2.0."):
         random_transformer(0, **changed(**{name: 2.0}))
 
 
-def test_an_inner_size_below_one_is_refused():
+def test_an_inner_size_below_one_is_rejected():
     with refuses(ValueError, "`inner_size` must be at least 1, got -1."):
         random_transformer(0, **SMALL, inner_size=-1)
 
 
-def test_an_unknown_initialization_is_refused():
+def test_an_unknown_initialization_is_rejected():
     message = (
         "`initialization` must be one of uniform_scaling, normal, got 'norml'. "
         "Did you mean 'normal'?"
@@ -208,7 +208,7 @@ def test_an_unknown_initialization_is_refused():
         random_transformer(0, **SMALL, initialization="norml")  # pyright: ignore[reportArgumentType]
 
 
-def test_heads_that_do_not_divide_the_hidden_size_are_refused():
+def test_heads_that_do_not_divide_the_hidden_size_are_rejected():
     message = (
         "`num_heads` must divide `hidden_size`, got num_heads=3 and hidden_size=4."
     )
@@ -216,7 +216,7 @@ def test_heads_that_do_not_divide_the_hidden_size_are_refused():
         random_transformer(0, **changed(num_heads=3))
 
 
-def test_a_seed_or_a_precision_that_is_none_is_refused():
+def test_a_seed_or_a_precision_that_is_none_is_rejected():
     with refuses(ValueError, "`seed` must be at least 0, got -1."):
         random_transformer(-1, **SMALL)
     with refuses(TypeError, "`seed` must be an integer, got None."):

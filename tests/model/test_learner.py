@@ -1,6 +1,7 @@
-"""A transformer as a predictor: two ways to ask, one answer; clear refusals."""
+"""A transformer as a predictor: two ways to ask, one answer, and a known task."""
 
 import json
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +9,13 @@ import numpy as np
 import pytest
 from support.refusals import refuses
 
-from algoscope import Block, InContextLearner, Predictor, random_transformer
+from algoscope import FixedWeights, InContextLearner, LinearRegression, Predictor
 from algoscope.foundation.files import DamagedFileError
-from algoscope.model.checkpoints import shipped_models
+from algoscope.model.checkpoints import CONFIG
+from algoscope.model.initialization import random_transformer
+from algoscope.model.layer import Block, layer_norm
+from algoscope.model.learner import OperandRange, OutsideRangeWarning
+from algoscope.model.tokens import encode_context
 
 DIM, ROOM = 3, 5
 
@@ -115,30 +120,165 @@ def test_what_is_saved_is_loaded_bit_for_bit(learner, data, tmp_path):
         ),
     ],
 )
-def test_unfit_questions_are_refused(learner, data, change, message):
+def test_unfit_questions_are_rejected(learner, data, change, message):
     x, y, query = change(*data, data[0][0])
     with refuses(ValueError, message):
         learner(x, y, query)
 
 
-def test_a_name_that_is_no_model_suggests_the_nearest():
-    assert "linear-d8" in shipped_models()
-    with pytest.raises(ValueError, match="got 'linear-d9'. Did you mean 'linear-d"):
-        InContextLearner.from_pretrained("linear-d9")
+# The task.
 
 
-def test_a_directory_without_a_model_is_refused(tmp_path, learner):
-    with pytest.raises(ValueError, match="must be a directory that holds a saved"):
-        InContextLearner.from_pretrained(tmp_path / "nothing")
-    with pytest.raises(ValueError, match=r"without config\.json. A training run has"):
-        InContextLearner.from_pretrained(tmp_path)
+def test_without_a_task_a_learner_is_asked_about_linear_regression(learner):
+    assert learner.task == LinearRegression(DIM)
+
+
+def test_a_learner_keeps_its_task(learner):
+    task = FixedWeights(DIM, noise_variance=0.5)
+    assert InContextLearner(learner.transformer, task=task).task is task
+
+
+@pytest.mark.parametrize(
+    ("training", "task"),
+    [
+        (
+            {
+                "task": "linear",
+                "dim": DIM,
+                "prior_variance": 2.0,
+                "noise_variance": 0.25,
+            },
+            LinearRegression(DIM, 2.0, 0.25),
+        ),
+        (
+            {
+                "task": "control",
+                "dim": DIM,
+                "prior_variance": 1.0,
+                "noise_variance": 0.25,
+            },
+            FixedWeights(DIM, 0.25),
+        ),
+    ],
+    ids=["linear", "control"],
+)
+def test_a_trained_learner_knows_its_task(learner, tmp_path, training, task):
+    learner.save_pretrained(tmp_path, about={"training": {**training, "steps": 7}})
+    assert InContextLearner.from_pretrained(tmp_path).task == task
+
+
+def test_shipped_models_know_their_tasks():
+    assert InContextLearner.from_pretrained("linear-d8").task == LinearRegression(8)
+    assert InContextLearner.from_pretrained("control-d4").task == FixedWeights(4)
+
+
+def test_a_learner_that_was_not_trained_is_loaded_with_the_default_task(
+    learner, tmp_path
+):
     learner.save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    for damage in ({"format": "other"}, {**config, "block": {"depth": 3}}):
-        (tmp_path / "config.json").write_text(json.dumps(damage))
-        with pytest.raises(DamagedFileError, match="must hold a saved transformer"):
-            InContextLearner.from_pretrained(tmp_path)
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    (tmp_path / "model.safetensors").write_bytes(b"not weights")
-    with pytest.raises(DamagedFileError, match="be a whole safetensors file"):
+    assert InContextLearner.from_pretrained(tmp_path).task == LinearRegression(DIM)
+
+
+@pytest.mark.parametrize(
+    ("training", "problem"),
+    [
+        ({"task": "linear"}, "'dim'"),
+        (3, "'int' object is not subscriptable"),
+        (
+            {"task": "liner", "dim": 3, "prior_variance": 1.0, "noise_variance": 0.0},
+            "`task` must be one of linear, control, got 'liner'. "
+            "Did you mean 'linear'?",
+        ),
+    ],
+    ids=["missing", "type", "unknown"],
+)
+def test_a_damaged_task_is_rejected(learner, tmp_path, training, problem):
+    learner.save_pretrained(tmp_path, about={"training": training})
+    message = (
+        f"{tmp_path / CONFIG} does not say which task it was trained on ({problem})."
+    )
+    with refuses(DamagedFileError, message):
+        InContextLearner.from_pretrained(tmp_path)
+
+
+# The digest.
+
+
+def test_the_digest_tells_learners_apart(learner, tmp_path):
+    learner.save_pretrained(tmp_path)
+    loaded = InContextLearner.from_pretrained(tmp_path)
+    assert loaded.digest == learner.digest
+    assert InContextLearner(learner.transformer, "renamed").digest == learner.digest
+    other = jax.tree.map(lambda leaf: leaf + 1e-12, learner)
+    assert other.digest != learner.digest
+
+
+# The range of operands.
+
+
+def in_range(learner, factor: float) -> InContextLearner:
+    """Return the learner with a range in which the data are `factor` times too large.
+
+    The products of layer 1 have no units, so only layer 2 can leave the range.
+    """
+    return InContextLearner(
+        learner.transformer, "built", OperandRange(1 / factor, (0, 5))
+    )
+
+
+def test_a_learner_warns_of_operands_outside_its_range(learner, data):
+    x, y = data
+    built = in_range(learner, 1e3)
+    match = "built: operands in layer 2 are .* times the largest that it multiplies"
+    with pytest.warns(OutsideRangeWarning, match=match):
+        built(x[:2], y[:2], x[2])
+    with pytest.warns(OutsideRangeWarning, match=match):
+        built.predict_prefixes(x, y)
+    with pytest.warns(OutsideRangeWarning, match=match):
+        built.warn_outside_range(np.asarray(x)[None], np.asarray(y)[None])
+
+
+def test_the_warning_names_the_largest_operand_of_the_units_that_multiply(
+    learner, data
+):
+    x, y = data
+    with pytest.warns(OutsideRangeWarning) as caught:
+        in_range(learner, 1e3).predict_prefixes(x, y)
+    found = float(str(caught[0].message).split(" are ")[1].split(" ")[0]) / 1e3
+    layer = jax.tree.map(lambda leaf: leaf[1], learner.transformer.layers)
+    tokens = encode_context(x, y)[None]
+    before = learner.transformer(tokens).hidden[:, 1]
+    block = learner.transformer.block
+    a, _ = layer.attention(layer_norm(before, block.layer_norm_epsilon), block)
+    rows = layer_norm(a + before, block.layer_norm_epsilon)[0]
+    units = rows @ layer.w_2.T + layer.b_2[None]
+    assert found == pytest.approx(float(jnp.abs(units[:, :5]).max()), rel=0.05)
+
+
+def test_inside_its_range_and_while_traced_a_learner_does_not_warn(learner, data):
+    x, y = data
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        in_range(learner, 1e-3).predict_prefixes(x, y)
+        jax.jit(lambda x, y: in_range(learner, 1e3).predict_prefixes(x, y))(x, y)
+        learner.predict_prefixes(x, y)
+
+
+def test_the_range_is_saved_with_the_learner(learner, tmp_path):
+    built = in_range(learner, 2.0)
+    built.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / CONFIG).read_text())
+    assert config["operands"] == {"largest": 0.5, "products": [0, 5]}
+    assert InContextLearner.from_pretrained(tmp_path).operands == built.operands
+
+
+@pytest.mark.parametrize(
+    "saved", [3, {"largest": 1.0}, {"largest": "x", "products": []}]
+)
+def test_a_damaged_range_is_rejected(learner, tmp_path, saved):
+    learner.save_pretrained(tmp_path, about={"operands": saved})
+    message = (
+        f"{tmp_path} has a damaged range of operands in its configuration: {saved!r}."
+    )
+    with refuses(DamagedFileError, message):
         InContextLearner.from_pretrained(tmp_path)

@@ -1,4 +1,4 @@
-"""Tokens hold the dataset, all of it, in the paper's layout."""
+"""Tokens hold the whole dataset in the layout of the paper."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.refusals import refuses
 
-from algoscope.model.tokens import QUERIES, decode, encode, encode_context
+from algoscope.model.tokens import (
+    QUERIES,
+    append_query,
+    encode,
+    encode_context,
+    example_tokens,
+)
 
 law = settings(max_examples=15)
 
@@ -55,11 +61,13 @@ def test_the_context_ends_with_the_last_query():
 
 @law
 @given(datasets())
-def test_decoding_returns_what_was_encoded(dataset):
+def test_tokens_hold_inputs_labels_and_zeros_at_their_positions(dataset):
     x, y = dataset
-    decoded_x, decoded_y = decode(encode(x, y))
-    np.testing.assert_array_equal(decoded_x, x)
-    np.testing.assert_array_equal(decoded_y, y)
+    tokens = encode(x, y)
+    np.testing.assert_array_equal(tokens[..., ::2, 1:], x)
+    np.testing.assert_array_equal(tokens[..., 1::2, 0], y)
+    assert np.all(tokens[..., ::2, 0] == 0)
+    assert np.all(tokens[..., 1::2, 1:] == 0)
 
 
 @law
@@ -108,7 +116,7 @@ def test_tokens_have_the_precision_of_the_inputs(dtype):
 
 
 @pytest.mark.parametrize("shape", [(3,), (5,), (2, 4), (4, 1), (), (1,)], ids=str)
-def test_labels_that_do_not_match_the_inputs_are_refused(shape):
+def test_labels_that_do_not_match_the_inputs_are_rejected(shape):
     x, y = jnp.ones((4, 2)), jnp.ones(shape)
     message = (
         "`y` must hold one label for each of the examples of `x` (4, 2), "
@@ -117,10 +125,53 @@ def test_labels_that_do_not_match_the_inputs_are_refused(shape):
     for function in (encode, encode_context):
         with refuses(ValueError, message):
             function(x, y)
+    for function in (encode, encode_context):
+        with refuses(ValueError, message):
+            function(np.asarray(x), np.asarray(y))
 
 
-@pytest.mark.parametrize("time", [1, 7])
-def test_a_sequence_without_its_last_label_is_not_decoded(time):
-    message = f"`tokens` must hold two tokens per example, got {time} tokens."
-    with refuses(ValueError, message):
-        decode(jnp.ones((3, time, 2)))
+@law
+@given(datasets())
+def test_numpy_arrays_are_encoded_as_numpy_arrays_of_the_same_numbers(dataset):
+    x, y = map(np.asarray, dataset)
+    for function in (encode, encode_context):
+        tokens = function(x, y)
+        assert isinstance(tokens, np.ndarray)
+        np.testing.assert_array_equal(tokens, function(*dataset))
+
+
+def test_numpy_arrays_keep_double_precision_whatever_jax_is_set_to(rng):
+    x, y = rng.standard_normal((3, 2)), rng.standard_normal(3)
+    with jax.enable_x64(False):
+        tokens = encode_context(x, y)
+    assert tokens.dtype == "float64"
+    np.testing.assert_array_equal(tokens[::2, 1:], x)
+    np.testing.assert_array_equal(tokens[1::2, 0], y[:-1])
+
+
+def test_a_query_is_appended_in_the_precision_of_the_examples(rng):
+    x = jnp.asarray(rng.standard_normal((3, 2)), "float32")
+    y, query = jnp.ones(3, "float32"), jnp.asarray(rng.standard_normal(2))
+    longer_x, longer_y = append_query(x, y, query)
+    assert longer_x.dtype == longer_y.dtype == "float32"
+    np.testing.assert_array_equal(longer_x[:-1], x)
+    np.testing.assert_array_equal(longer_x[-1], query.astype("float32"))
+    assert longer_y.tolist() == [1.0, 1.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("num_examples", "num_datasets"), [(1, 2730), (8, 481), (200, 64)]
+)
+def test_a_calibration_has_enough_datasets(num_examples, num_datasets):
+    tokens = example_tokens(2, num_examples)
+    assert tokens.shape == (num_datasets, 2 * num_examples + 1, 3)
+    assert tokens.dtype == "float64"
+
+
+def test_example_tokens_are_noisy_linear_regression_with_a_seed():
+    tokens = example_tokens(2, 40, num_datasets=500, seed=3)
+    np.testing.assert_array_equal(tokens, example_tokens(2, 40, 500, seed=3))
+    x, y = tokens[:, :-1:2, 1:], tokens[:, 1::2, 0]
+    assert not np.any(x == example_tokens(2, 40, 500)[:, :-1:2, 1:])
+    noise = [y[i] - x[i] @ np.linalg.lstsq(x[i], y[i])[0] for i in range(500)]
+    assert np.std(noise) == pytest.approx(0.1 * np.sqrt(38 / 40), rel=0.02)

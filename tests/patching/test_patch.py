@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -10,14 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.progress import Reports
 from support.refusals import refuses
 
-from algoscope.cli.main import main
-from algoscope.comparison.metrics import implied_weights
+from algoscope.comparison.implied_weights import implied_weights
 from algoscope.comparison.predict import draw_datasets
 from algoscope.construction import Construction
 from algoscope.construction.algorithms import SGD
-from algoscope.foundation.files import DamagedFileError
 from algoscope.model.initialization import random_transformer
 from algoscope.model.layer import Block
 from algoscope.model.learner import InContextLearner
@@ -27,13 +25,12 @@ from algoscope.patching import (
     PatchingConfig,
     PatchingResult,
     ablate,
+    find_budget,
     parts_of,
     patch,
 )
 from algoscope.patching.edits import READ, LinearReading
-from algoscope.patching.figures import draw_patching
 from algoscope.patching.interchange import interchange, places
-from algoscope.patching.result import Map
 from algoscope.predictors import sgd
 from algoscope.probing import weights_of
 from algoscope.tasks.linear import LinearRegression
@@ -41,6 +38,7 @@ from algoscope.tasks.task import Dataset
 
 ALPHA = 0.05
 TASK = LinearRegression(dim=2)
+NOISY = LinearRegression(dim=2, noise_variance=0.25)
 N = 2
 SMALL = PatchingConfig(
     num_examples=N, num_pairs=6, num_training=128, num_edits=16, num_ablation_datasets=8
@@ -68,7 +66,7 @@ def random_learner(pre_norm: bool = True) -> InContextLearner:
         block=block,
         dtype="float64",
     )
-    return InContextLearner(model, "random")
+    return InContextLearner(model, "random", task=NOISY)
 
 
 @cache
@@ -232,19 +230,6 @@ def test_a_compiled_answer_follows_what_the_probe_reads():
     assert result.maps["weights"].mean[3, 2 * N - 1] == pytest.approx(0, abs=1e-6)
 
 
-def test_intervals_of_ratios_are_those_of_resampled_ratios():
-    rng = np.random.default_rng(0)
-    below = rng.uniform(0.5, 2, size=400)
-    above = (0.7 * below + 0.3 * rng.normal(size=400))[:, None, None]
-    found = Map.of_ratios(above, below)
-    assert found.mean[0, 0] == pytest.approx(above.sum() / below.sum())
-    drawn = rng.integers(400, size=(4000, 400))
-    ratios = above[drawn, 0, 0].sum(axis=1) / below[drawn].sum(axis=1)
-    low, high = np.percentile(ratios, [2.5, 97.5])
-    assert found.low[0, 0] == pytest.approx(low, abs=0.005)
-    assert found.high[0, 0] == pytest.approx(high, abs=0.005)
-
-
 @settings(max_examples=20)
 @given(st.integers(0, 2**32), st.integers(1, 3), st.integers(3, 6))
 def test_edits_change_the_reading_by_delta(seed, size, hidden):
@@ -322,36 +307,6 @@ def test_every_head_and_mlp_is_ablated_once():
     assert patched().intact.first == "nothing"
 
 
-def test_a_result_is_saved_loaded_and_drawn(tmp_path: Path):
-    result = patched()
-    result.save(tmp_path)
-    loaded = PatchingResult.load(tmp_path)
-    assert repr(loaded.summary()) == repr(result.summary())
-    for name, found in result.maps.items():
-        np.testing.assert_array_equal(loaded.maps[name], found)
-    assert loaded.ablations == result.ablations
-    for one in ("first.svg", "second.svg"):
-        draw_patching(loaded, tmp_path / one)
-    drawn = (tmp_path / "first.svg").read_bytes()
-    assert drawn == (tmp_path / "second.svg").read_bytes()
-    (tmp_path / "patching.json").write_text('{"format": "something else"}')
-    with refuses(
-        DamagedFileError,
-        f"`{tmp_path}` must hold a saved patching result, got an error in 'format'.",
-    ):
-        PatchingResult.load(tmp_path)
-
-
-def test_results_are_asked_by_names():
-    mean, low, high = patched().at("moved", 3, "query")
-    assert low <= mean <= high
-    with refuses(
-        ValueError,
-        "`place` must be one of x1, y1, x2, y2, query, examples, got 'x3'.",
-    ):
-        patched().at("moved", 0, "x3")
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -380,7 +335,7 @@ def test_unfit_sizes_are_refused(changes, message):
             TASK,
             {"num_examples": 3},
             "w_ols",
-            "`num_examples` must be at most 2, for which sgd is, got 3.",
+            "`num_examples` must be at most 2, the context length of sgd, got 3.",
         ),
         (
             TASK,
@@ -395,21 +350,33 @@ def test_what_does_not_fit_the_learner_is_refused(task, changes, target, message
         patch(compiled(), task, replace(SMALL, **changes), target=target)
 
 
+def test_by_default_a_learner_is_patched_on_its_task_at_the_smoke_budget():
+    reports = Reports()
+    found = patch(random_learner(), progress=reports)
+    assert found.task == repr(NOISY)
+    assert found.config == find_budget("smoke").as_dict()
+    assert found.num_examples == 3  # 2d do not fit
+    assert found.target == "w_ols"
+    layers, places, parts = 3, 8, 2 * 3
+    assert list(dict.fromkeys(report[0] for report in reports.counts)) == [
+        "interchange",
+        "edits",
+        "ablations",
+    ]
+    assert reports.of("interchange")[-1] == (8 * 8 * layers, 8 * 8 * layers)
+    steps = layers * places
+    assert reports.of("edits") == [(n, steps) for n in range(1, steps + 1)]
+    assert reports.of("ablations") == [(n, parts + 1) for n in range(1, parts + 2)]
+
+
+def test_an_unknown_budget_is_refused():
+    with refuses(ValueError, "`budget` must be one of smoke, cpu, got 'paper'."):
+        patch(random_learner(), budget="paper")
+
+
 def test_a_target_that_is_not_weights_is_refused():
     with refuses(
         ValueError,
         "`target gram` must have one component per dimension of x, 2, got 4.",
     ):
         patch(random_learner(), TASK, SMALL, target="gram")
-
-
-def test_the_command_prints_saves_and_draws(tmp_path: Path, capsys):
-    model = tmp_path / "model"
-    random_learner().save_pretrained(model)
-    out = tmp_path / "out"
-    words = ["patch", str(model), "--budget", "smoke", "--num-examples", "2"]
-    main([*words, "--out", str(out)])
-    printed = capsys.readouterr().out
-    assert "What random uses at the query after 2 examples" in printed
-    assert PatchingResult.load(out).num_examples == 2
-    assert (out / "patching.png").read_bytes().startswith(b"\x89PNG")

@@ -20,7 +20,7 @@ from algoscope.model.tokens import encode_context
 from algoscope.predictors import ridge, sgd
 from algoscope.probing import ProbingConfig, probe, weights_of
 from algoscope.probing.result import Measurement
-from algoscope.probing.states import TRAINING, Trial, hidden_states
+from algoscope.probing.states import TRAINING, Repeat, hidden_states
 from algoscope.probing.targets import target_values
 from algoscope.tasks.linear import LinearRegression
 
@@ -159,12 +159,12 @@ def test_ten_steps_in_four_dimensions_are_found_as_they_are_written():
     assert np.all(relative[19:] < 1e-3)
     assert relative[0] > 0.95
 
-    trial = Trial.draw(DEEP_TASK, config, [target], 0)
+    repeat = Repeat.draw(DEEP_TASK, config, [target], 0)
     x, y = (
         np.concatenate([np.asarray(part, np.float64) for part in parts])
         for parts in (
-            (trial.training.x, trial.test.x),
-            (trial.training.y, trial.test.y),
+            (repeat.training.x, repeat.test.x),
+            (repeat.training.y, repeat.test.y),
         )
     )
     follow = jax.vmap(sgd(ALPHA).prefix_weights)

@@ -1,6 +1,6 @@
 """Probes find what is there and where it is, and say so with controls (paper §5)."""
 
-import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,29 +8,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
+from support.learners import small_learner
+from support.progress import Reports
 from support.refusals import refused, refuses
 
-from algoscope.cli.main import main
 from algoscope.comparison.predict import draw_datasets
 from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
-from algoscope.model.initialization import random_transformer
-from algoscope.model.learner import InContextLearner
 from algoscope.model.tokens import encode_context
 from algoscope.predictors import sgd
 from algoscope.probing import (
     BUDGETS,
+    ProbeTarget,
     ProbingConfig,
     ProbingResult,
-    Target,
-    budget,
     estimate_cost,
+    find_budget,
     probe,
     untrained,
     weights_of,
 )
-from algoscope.probing.figures import draw_attention, draw_controls, draw_layers
 from algoscope.probing.fitting import (
     Fitted,
     fit_least_squares,
@@ -40,7 +37,6 @@ from algoscope.probing.fitting import (
     variance,
 )
 from algoscope.probing.probes import Kind, random_probe
-from algoscope.probing.result import Interval, Measurement, interval
 from algoscope.probing.states import StateSplit, hidden_states, standardize
 from algoscope.probing.targets import TargetSplit, find_targets, target_values
 from algoscope.tasks.linear import LinearRegression
@@ -58,14 +54,8 @@ TINY = ProbingConfig(
     num_training=32,
     num_test=16,
     repeats=2,
+    layers_per_call=1,
 )
-
-
-def small_learner(seed: int = 0, name: str = "small") -> InContextLearner:
-    transformer = random_transformer(
-        seed, token_size=3, max_time=7, num_layers=2, hidden_size=4, num_heads=1
-    )
-    return InContextLearner(transformer, name)
 
 
 def numpy_targets(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> dict:
@@ -100,7 +90,7 @@ def test_targets_are_those_of_numpy_after_every_prefix(name: str):
 
 def test_a_user_names_a_function_or_a_linear_algorithm():
     data = draw_datasets(TASK, num_datasets=3, num_examples=4, seed=0, fold=1)
-    total = Target.of_examples(
+    total = ProbeTarget.of_examples(
         "Σy", lambda x, y: jnp.cumsum(jnp.concatenate([jnp.zeros(1), y]))[:, None]
     )
     values = target_values(total, data, (3,))
@@ -119,18 +109,18 @@ def test_unfit_targets_are_refused():
     assert find_targets(["sgd(0.05)"])[0].name == weights_of(sgd(0.05)).name
     with refuses(
         InvalidValueError,
-        "`target` must be a quantity or the call of an algorithm that has weights, "
-        "got knn(3).",
+        "`target` must be the name of a target or a linear algorithm such as "
+        "sgd(0.05), got knn(3).",
     ):
         find_targets(["knn(3)"])
-    with refused("targets", "name at least one target, and none twice, got w, w"):
+    with refused("targets", "name at least one target, and no target twice, got w, w"):
         find_targets(["w", "w"])
-    with refused("targets", "name at least one target, and none twice, got none"):
+    with refused("targets", "name at least one target, and no target twice, got none"):
         find_targets([])
-    short = Target.of_examples("x", lambda x, y: x)
+    short = ProbeTarget.of_examples("x", lambda x, y: x)
     with pytest.raises(InvalidValueError, match="must give 5 rows from 4 examples"):
         target_values(short, data, (1,))
-    endless = Target("∞", lambda data: jnp.full((5, 1), jnp.inf))
+    endless = ProbeTarget("∞", lambda data: jnp.full((5, 1), jnp.inf))
     with pytest.raises(InvalidValueError, match="must be finite after every prefix"):
         target_values(endless, data, (1,))
 
@@ -291,8 +281,9 @@ def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path):
     learner, control = small_learner(), small_learner(1, "control")
     whole = probe(learner, TASK, TINY, controls=[control])
 
-    def interrupt(done: int, total: int) -> None:
-        if done > total // 3:
+    def interrupt(stage: str, done: int, total: int | None, note: str = "") -> None:
+        assert stage == "probing small"
+        if total is not None and done > total // 3:
             raise KeyboardInterrupt
 
     both = {"controls": [control], "directory": tmp_path}
@@ -300,19 +291,21 @@ def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path):
         probe(learner, TASK, TINY, **both, progress=interrupt)
     finished = files_of(tmp_path)
     assert 0 < len(finished) < 2 * 2 * 2 * 3  # learners, repeats, targets, layers
-    told = []
-    resumed = probe(
-        learner, TASK, TINY, **both, progress=lambda *told_now: told.append(told_now)
-    )
+    reports = Reports()
+    resumed = probe(learner, TASK, TINY, **both, progress=reports)
     assert same(whole, resumed)
     assert {**files_of(tmp_path), **finished} == files_of(tmp_path)  # none rewritten
-    assert told[-1][0] == told[-1][1] == 24 * TINY.steps
+    parts = 2 * 2 * 2 * 3  # learners, repeats, targets, layers
+    assert reports.counts == [
+        ("probing small", part * TINY.steps, parts * TINY.steps)
+        for part in range(1, parts + 1)
+    ]
     written = files_of(tmp_path)
     assert same(whole, probe(learner, TASK, TINY, **both))
     assert files_of(tmp_path) == written
 
 
-def test_other_choices_and_other_weights_are_other_chunks(tmp_path):
+def test_other_choices_and_other_weights_are_cached_apart(tmp_path):
     config = replace(TINY, repeats=1, layers=(1,))
     asked = {"targets": ["moment"], "directory": tmp_path}
     probe(small_learner(), TASK, config, **asked)
@@ -328,26 +321,27 @@ def test_other_choices_and_other_weights_are_other_chunks(tmp_path):
     assert len(files_of(tmp_path)) == 5  # the first repeat was there
 
 
-def test_a_damaged_chunk_is_noticed(tmp_path):
+def test_a_damaged_part_is_noticed(tmp_path):
     config = replace(TINY, repeats=1, layers=(0,))
     asked = {"targets": ["moment"], "directory": tmp_path}
     probe(small_learner(), TASK, config, **asked)
     (path,) = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(DamagedFileError, match="must be a whole safetensors file"):
+    with pytest.raises(DamagedFileError, match="is not a whole safetensors file"):
         probe(small_learner(), TASK, config, **asked)
 
 
 def test_all_layers_fit_or_they_are_probed_in_several_passes(monkeypatch):
     config = replace(TINY, repeats=1)
     at_once = probe(small_learner(), TASK, config, targets=["w"])
-    monkeypatch.setattr("algoscope.probing.probing.STATES_BYTES", 1)
+    module = sys.modules["algoscope.probing.probe"]  # not the function
+    monkeypatch.setattr(module, "STATES_BYTES", 1)
     assert same(at_once, probe(small_learner(), TASK, config, targets=["w"]))
     assert at_once.measurements[0].error.shape == (1, 3, 2)
 
 
-def test_an_untrained_control_has_the_shape_and_not_the_weights():
-    learner = small_learner()
+def test_an_untrained_control_has_the_shape_and_the_task_and_not_the_weights():
+    learner = small_learner(task=LinearRegression(2, noise_variance=0.25))
     control = untrained(learner, seed=5)
     shapes = [
         [leaf.shape for leaf in jax.tree.leaves(each.transformer)]
@@ -355,7 +349,19 @@ def test_an_untrained_control_has_the_shape_and_not_the_weights():
     ]
     assert shapes[0] == shapes[1]
     assert control.name == "small, untrained"
+    assert control.task == learner.task
     assert not np.any(control.transformer.w_e == learner.transformer.w_e)
+
+
+def test_by_default_a_learner_is_probed_on_its_task_at_the_smoke_budget(tmp_path):
+    task = LinearRegression(2, noise_variance=0.25)
+    learner = small_learner(task=task)
+    found = probe(learner, targets=["w_ols"], directory=str(tmp_path))
+    assert found.task == repr(task)
+    assert found.config == find_budget("smoke").as_dict() == ProbingConfig().as_dict()
+    assert same(found, probe(learner, task, ProbingConfig(), targets=["w_ols"]))
+    named = probe(learner, budget="smoke", targets=["w_ols"], directory=tmp_path)
+    assert same(found, named)
 
 
 def test_what_cannot_be_probed_is_refused():
@@ -366,7 +372,7 @@ def test_what_cannot_be_probed_is_refused():
         probe(learner, LinearRegression(3), TINY)
     with refused("layers", "be at most 2, the depth of small, got 3"):
         probe(learner, TASK, replace(TINY, layers=(1, 3)))
-    with refused("prefixes", "be at most 3, for which small is, got 4"):
+    with refused("prefixes", "be at most 3, the context length of small, got 4"):
         probe(learner, TASK, replace(TINY, prefixes=(4,)))
 
 
@@ -376,15 +382,15 @@ def test_what_cannot_be_probed_is_refused():
         (
             {"prefixes": (0, 1)},
             "`prefix` must be at least 1, got 0. "
-            "From no examples there is nothing to compute.",
+            "No target can be computed from 0 examples.",
         ),
         (
             {"prefixes": ()},
-            "`prefixes` must hold at least one value, and none twice, got none.",
+            "`prefixes` must hold at least one value, and no value twice, got none.",
         ),
         (
             {"layers": (1, 1)},
-            "`layers` must hold at least one value, and none twice, got 1, 1.",
+            "`layers` must hold at least one value, and no value twice, got 1, 1.",
         ),
         (
             {"kinds": ("linaer",)},
@@ -407,7 +413,7 @@ def test_numbers_must_be_numbers():
     with refuses(InvalidTypeError, "`repeats` must be an integer, got 1.5."):
         ProbingConfig(repeats=1.5)  # pyright: ignore[reportArgumentType]
     with refused("budget", "be one of smoke, cpu, paper, got 'gpu'"):
-        budget("gpu")
+        find_budget("gpu")
 
 
 def test_the_cost_counts_probes_and_their_weights():
@@ -425,139 +431,3 @@ def test_the_cost_counts_probes_and_their_weights():
         for each in BUDGETS.values()
     ]
     assert flops[0].flops < flops[1].flops < flops[2].flops
-
-
-def measurement(learner: str, error: np.ndarray, kind: str = "linear") -> Measurement:
-    repeats, layers, prefixes = error.shape
-    alpha = np.full((repeats, layers, prefixes, 5), 0.2, np.float32)
-    spread = np.tile([2.0, 4.0], (repeats, 1))
-    places = tuple(range(layers))
-    return Measurement(learner, "moment", kind, places, error, spread, alpha)
-
-
-def result(rng: np.random.Generator, control_layers: int = 3) -> ProbingResult:
-    own = measurement("own", rng.uniform(0, 1, (3, 3, 2)))
-    other = measurement("other", rng.uniform(1, 2, (3, control_layers, 2)))
-    return ProbingResult(
-        learner="own",
-        controls=("other",),
-        dim=2,
-        task=repr(TASK),
-        prefixes=(1, 2),
-        config=TINY.as_dict(),
-        versions={"python": "3"},
-        measurements=(own, other),
-    )
-
-
-def test_selectivity_is_the_control_minus_the_learner(rng):
-    found = result(rng)
-    own, other = (each.error for each in found.measurements)
-    differences = (other - own).mean(axis=2)
-    selectivity = found.selectivity("moment", "linear", "other", "error")
-    mean = differences.mean(axis=0)
-    half = stats.t.ppf(0.975, 2) * differences.std(axis=0, ddof=1) / np.sqrt(3)
-    np.testing.assert_allclose(selectivity.mean, mean)
-    np.testing.assert_allclose(selectivity.low, mean - half)
-    np.testing.assert_allclose(selectivity.high, mean + half)
-    over_input = found.selectivity("moment", "linear", "input", "error")
-    np.testing.assert_allclose(
-        over_input.mean, (own[:, :1] - own).mean(axis=2).mean(axis=0)
-    )
-    assert over_input.mean[0] == 0
-
-
-def test_relative_errors_are_shares_of_the_variance(rng):
-    own = result(rng).of("moment", "linear")
-    np.testing.assert_allclose(own.relative, own.error / np.array([2.0, 4.0]))
-    averages = own.relative.mean(axis=(0, 2))
-    np.testing.assert_allclose(own.per_layer().mean, averages)
-    assert own.best_layer() == np.argmin(averages)
-    constant = replace(own, variance=np.zeros((3, 2)))
-    assert np.all(np.isnan(constant.relative))
-
-
-def test_one_repeat_has_no_interval():
-    found = interval(np.array([[1.0, 2.0]]))
-    assert isinstance(found, Interval)
-    assert found.mean.tolist() == [1, 2]
-    assert np.all(np.isnan([found.low, found.high]))
-
-
-def test_results_refuse_what_they_do_not_hold(rng):
-    found = result(rng, control_layers=2)
-    with refused("control", "have been probed at the layers (0, 1, 2), got (0, 1)"):
-        found.selectivity("moment", "linear", "other")
-    with refused("control", "be one of input, other, got 'none'"):
-        found.selectivity("moment", "linear", "none")
-    with refused("kind", "be one of linear, got 'mlp'"):
-        found.of("moment", "mlp")
-    late = replace(found.measurements[0], layers=(1, 2, 3))
-    with refused("layers", "hold 0, the input, to be compared with it"):
-        replace(found, measurements=(late,)).selectivity("moment", "linear", "input")
-
-
-def test_a_saved_result_is_loaded_unchanged(tmp_path, rng):
-    found = result(rng)
-    found.save(tmp_path)
-    loaded = ProbingResult.load(tmp_path)
-    assert same(found, loaded)
-    assert replace(loaded, measurements=()) == replace(found, measurements=())
-    assert [m.layers for m in loaded.measurements] == [(0, 1, 2)] * 2
-    text = (tmp_path / "probing.json").read_text()
-    (tmp_path / "probing.json").write_text(text.replace("linear", "linear", 1)[:-3])
-    with pytest.raises(DamagedFileError, match="must be a readable JSON file"):
-        ProbingResult.load(tmp_path)
-    (tmp_path / "probing.json").write_text('{"format": "something else"}')
-    with pytest.raises(DamagedFileError, match="must hold a saved probing result"):
-        ProbingResult.load(tmp_path)
-
-
-def test_figures_are_drawn_from_results_and_do_not_change(tmp_path, rng):
-    found = result(rng)
-    for draw in (draw_layers, draw_controls):
-        for name in ("one.svg", "two.svg"):
-            draw(found, tmp_path / name)
-        one, two = (tmp_path / name for name in ("one.svg", "two.svg"))
-        assert one.read_bytes() == two.read_bytes()
-    draw_attention(found, tmp_path / "alpha.png", kind="linear")
-    assert (tmp_path / "alpha.png").stat().st_size > 1000
-    with refused("result", "hold controls, got none"):
-        draw_controls(replace(found, controls=()), tmp_path / "none.svg")
-    with refused("path ending", "be one of .png, .svg, .pdf, got '.jpg'"):
-        draw_layers(found, tmp_path / "layers.jpg")
-
-
-def test_the_command_probes_saves_draws_and_goes_on(tmp_path: Path, capsys):
-    model, out = tmp_path / "model", tmp_path / "out"
-    small_learner().save_pretrained(model)
-    words = ["probe", str(model), "--budget", "smoke", "--out", str(out)]
-    words += ["--prefixes", "1", "2", "--layers", "0", "1", "--steps", "10"]
-    words += ["--controls", "untrained", "--targets", "moment", "sgd(0.05)"]
-    words += ["--value-size", "8", "--inner-size", "4", "--learning-rate", "0.02"]
-    main(words)
-    printed = capsys.readouterr()
-    assert "What small encodes" in printed.out
-    assert "about 1 min on two CPU cores" in printed.err
-    for name in ("layers", "attention", "controls"):
-        assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    chunks = {path: path.stat().st_mtime_ns for path in (out / "chunks").iterdir()}
-    main([*words, "--json"])
-    summary = json.loads(capsys.readouterr().out)
-    found = ProbingResult.load(out)
-    assert summary == found.summary()
-    sizes = [found.config[name] for name in ("value_size", "inner_size")]
-    assert (sizes, found.config["learning_rate"]) == ([8, 4], 0.02)
-    assert {row["target"] for row in summary} == {"moment", "w of SGD(0.05)"}
-    assert [row["selectivity"] is None for row in summary] == [True] * 4 + [False] * 4
-    assert {path: path.stat().st_mtime_ns for path in chunks} == chunks
-
-
-def test_a_bad_target_costs_one_line(tmp_path: Path, capsys):
-    model = tmp_path / "model"
-    small_learner().save_pretrained(model)
-    with pytest.raises(SystemExit) as stop:
-        main(["probe", str(model), "--targets", "w_old", "--out", str(tmp_path / "o")])
-    assert stop.value.code == 2
-    assert "got 'w_old'. Did you mean 'w_ols'?" in capsys.readouterr().err
-    assert not (tmp_path / "o").exists()

@@ -1,14 +1,15 @@
-"""Straight lines and quotients through GeLU and LayerNorm (paper app. C.4.2, C.6).
+"""Linear maps and quotients through GeLU and LayerNorm (paper app. C.4.2, C.6).
 
 A layer passes every number through a non-linearity σ and a normalization λ. The paper
 bypasses both with a large N, and divides by N times the divisor; each costs an error of
-first order in 1/N and a rounding of eps·N. Two identities cost neither:
+first order in 1/N and a rounding of eps·N. Two identities cost neither; the compiler
+uses them:
 
     σ(x) − σ(−x) = x                                          a pair of units
     λ(h)ᵢ − λ(h)ₖ = (hᵢ − hₖ) / √Var(h), with hₖ = 0          a reference slot
 
 With constant pads ±N and a slot that is always zero, the mean cancels whatever it is,
-and the variance is 2N²/H but for a share ‖x‖²/2N².
+and the variance is 2N²/H up to a share ‖x‖²/2N².
 
 Each approximation is computed in the precision of its input; its `…_budget` bounds the
 error for any input of at most `largest`.
@@ -21,34 +22,23 @@ import numpy as np
 from jaxtyping import Float
 
 from algoscope.construction.compiler.activations import ACTIVATIONS
-from algoscope.foundation.validation import (
-    require_at_least,
-    require_choice,
-    require_not_negative,
-    require_positive,
-)
-from algoscope.model.architecture import Activation
+from algoscope.construction.compiler.numerics import DType, numerics
+from algoscope.model import Activation
 
 Columns = Float[np.ndarray, "*batch size"]
-
-# Far from overflow of N², and such that ‖x‖²/4N² is below rounding up to ‖x‖ = 2N√eps:
-# 64 in float64, 724 in float32.
-PADS = {"float64": 2.0**31, "float32": 2.0**20}
 
 # Where σ(x) − σ(−x) = x: all of the form x/2 + an even function.
 LINEAR_IN_PAIRS = ("gelu", "gelu_tanh", "relu", "silu", "softplus")
 
 
 def default_pad(dtype: Any) -> float:
-    """Return the N that this precision needs.
+    """Return the N that the compiler uses in this precision.
 
-    Example:
-        >>> default_pad(np.float32)
-        1048576.0
+    It is far from overflow of N², and ‖x‖²/4N² is below rounding up to ‖x‖ = 2N√eps: 64
+    in float64, 724 in float32.
     """
-    name = np.dtype(dtype).name
-    require_choice("dtype", name, PADS)
-    return PADS[name]
+    precision: DType = "float64" if np.dtype(dtype) == np.float64 else "float32"
+    return numerics(precision).pad
 
 
 def layer_norm(h: Columns) -> Columns:
@@ -67,8 +57,6 @@ def shift_bypass(x: Columns, shift: float, activation: Activation = "gelu") -> C
     The error is the tail |σ(u) − u| at u = N − |x|, for GeLU u Φ(−u), and eps·(N + |x|)
     of rounding: N must exceed |x| by about 9 (float64) or 6 (float32), and no more.
     """
-    require_positive("shift", shift)
-    require_choice("activation", activation, LINEAR_IN_PAIRS)
     return ACTIVATIONS[activation](shift + x) - shift
 
 
@@ -76,9 +64,6 @@ def shift_bypass_budget(
     largest: float, shift: float, dtype: Any, activation: Activation = "gelu"
 ) -> float:
     """Return max |σ(u) − u| for |u − N| ≤ |x|, and 2 eps (N + |x|)."""
-    require_not_negative("largest", largest)
-    require_positive("shift", shift)
-    require_choice("activation", activation, LINEAR_IN_PAIRS)
     u = np.linspace(shift - largest, shift + largest, 1001)
     tail = float(np.max(np.abs(ACTIVATIONS[activation](u) - u)))
     # 1 % more, since the maximum may lie between two points.
@@ -92,7 +77,6 @@ def pair_bypass(x: Columns, activation: Activation = "gelu") -> Columns:
         >>> pair_bypass(np.array([-700.0, 0.0, 0.5]), "silu")
         array([-7.e+02,  0.e+00,  5.e-01])
     """
-    require_choice("activation", activation, LINEAR_IN_PAIRS)
     return ACTIVATIONS[activation](x) - ACTIVATIONS[activation](-x)
 
 
@@ -100,8 +84,6 @@ def pair_bypass_budget(
     largest: float, dtype: Any, activation: Activation = "gelu"
 ) -> float:
     """Return 2 eps (|x| + σ(0)): nothing but rounding."""
-    require_not_negative("largest", largest)
-    require_choice("activation", activation, LINEAR_IN_PAIRS)
     at_zero = float(ACTIVATIONS[activation](np.zeros(1))[0])
     return 2 * _eps(dtype) * (largest + at_zero)
 
@@ -131,7 +113,6 @@ def symmetric_norm_bypass(x: Columns, pad: float) -> Columns:
     The cross term with N is gone from the variance: the error is
     |x| (‖x‖² + (Σx)²/2) / 4N², but the rounding of the mean, eps·N, stays.
     """
-    require_positive("pad", pad)
     half = np.sum(x, axis=-1, keepdims=True) / 2
     h = np.concatenate([x, pad - half, -pad - half, np.zeros_like(half)], axis=-1)
     return _unscaled(h, pad)[..., : x.shape[-1]]
@@ -141,7 +122,6 @@ def symmetric_norm_bypass_budget(
     largest: float, size: int, pad: float, dtype: Any
 ) -> float:
     """Return |x| (1 − 1/√(1 + t)) + eps·N, with t = (‖x‖² + (Σx)²/2) / 2N²."""
-    _require_sizes(largest, size, pad)
     spread = (largest**2 * size + (largest * size) ** 2 / 2) / (2 * pad**2)
     return largest * _shrinkage(spread) + _eps(dtype) * (pad + 8 * largest)
 
@@ -172,8 +152,6 @@ def paper_division(
     The error is |y/c| |Σy| / 2MN|c|, and eps·MN of rounding: λ is free of scale, so a
     larger M is a larger N for y, and worse for everything else in the column.
     """
-    require_positive("pad", pad)
-    require_positive("multiplier", multiplier)
     pads, parts = pad * c[..., None], y / multiplier
     total = np.sum(parts, axis=-1, keepdims=True)
     h = np.concatenate([pads, parts, -pads - total, np.zeros_like(pads)], axis=-1)
@@ -192,9 +170,6 @@ def paper_division_budget(
 
     t = |Σy|/MN|c| + ((Σy)² + ‖y‖²) / 2(MNc)²
     """
-    _require_sizes(largest, size, pad)
-    require_positive("smallest", smallest)
-    require_positive("multiplier", multiplier)
     part = largest / (multiplier * pad * smallest)
     change = size * part + (size**2 + size) * part**2 / 2
     # The variance never falls below half of 2N²c²/L, nor λ(h) above twice its aim.
@@ -237,7 +212,6 @@ def norm_division(
         array([2.])
     """
     pad = default_pad(y.dtype) if pad is None else pad
-    require_positive("pad", pad)
     reference = np.zeros((*y.shape[:-1], 1), y.dtype)
     h = np.concatenate([y, pad * v, -pad * v, reference], axis=-1)
     normal = _unscaled(h, pad)
@@ -259,9 +233,6 @@ def norm_division_budget(
     cancels against the reference slot, but not what it makes y round off.
     """
     pad = default_pad(dtype) if pad is None else pad
-    _require_sizes(largest, size, pad)
-    require_positive("smallest", smallest)
-    require_at_least("num_divisors", num_divisors, 1)
     spread = size * (largest / (pad * smallest)) ** 2 / 2
     eps = _eps(dtype)
     rounding = 8 * eps * largest / smallest + eps**2 * pad * (num_divisors - 1)
@@ -280,9 +251,3 @@ def _shrinkage(spread: float) -> float:
 
 def _eps(dtype: Any) -> float:
     return float(np.finfo(dtype).eps)
-
-
-def _require_sizes(largest: float, size: int, pad: float) -> None:
-    require_not_negative("largest", largest)
-    require_at_least("size", size, 1)
-    require_positive("pad", pad)

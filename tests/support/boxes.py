@@ -6,7 +6,14 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
-from algoscope.predictors import LinearPredictor
+from algoscope.predictors import (
+    BlackBox,
+    LinearPredictor,
+    PredictorFailedError,
+    Question,
+)
+
+PENALTY = 0.3  # of `solve_ridge` and of `RIDGE_SERVER`
 
 
 @dataclass(frozen=True)
@@ -67,3 +74,49 @@ class Opaque:
 
     def predict_prefixes(self, x, y, /):
         return self.inner.predict_prefixes(x, y)
+
+
+def solve_ridge(X, y, x_query):
+    """Return ridge regression's prediction, as a user's function would."""
+    gram = X.T @ X + PENALTY * np.eye(X.shape[1])
+    return x_query @ np.linalg.solve(gram, X.T @ y)
+
+
+# The same as a program. At its fifth question it does what replaces MISBEHAVIOR.
+RIDGE_SERVER = """
+import json, os, sys, time
+import numpy as np
+
+count = 0
+for line in sys.stdin:
+    count += 1
+    data = {name: np.array(value) for name, value in json.loads(line).items()}
+    x, y, queries = data["x"], data["y"], data["queries"]
+    gram = x.T @ x + 0.3 * np.eye(x.shape[1])
+    answers = [float(q @ np.linalg.solve(gram, x.T @ y)) for q in queries]
+    reply = json.dumps({"predictions": answers})
+    if count == 5:
+        MISBEHAVIOR
+    print(reply, flush=True)
+"""
+
+
+def questions(x: np.ndarray, y: np.ndarray) -> list[Question]:
+    """Return one question per dataset: three examples, and the others as queries."""
+    return [Question(a[:3], b[:3], a[3:]) for a, b in zip(x, y, strict=True)]
+
+
+def ten_questions(rng: np.random.Generator) -> list[Question]:
+    """Return questions with three examples and three queries in two dimensions."""
+    return questions(rng.standard_normal((10, 6, 2)), rng.standard_normal((10, 6)))
+
+
+def collect(box: BlackBox, asked) -> tuple[list[np.ndarray], Exception | None]:
+    """Return the answers, and what was raised after them."""
+    answers = []
+    try:
+        for answer in box.answers(asked):
+            answers.append(answer)
+    except PredictorFailedError as error:
+        return answers, error
+    return answers, None

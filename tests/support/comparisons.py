@@ -1,4 +1,4 @@
-"""Comparisons made by hand, for tests of what reads them."""
+"""Comparisons written by hand, for tests of code that reads them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from algoscope.comparison.result import LABELS, Comparison
 
 
 def curve(first: str, second: str, mean: Sequence[float]) -> Curve:
-    """Return a curve whose columns are told apart by their size."""
+    """Return a curve whose four columns all differ."""
     low, median, high = ([share * m for m in mean] for share in (0.5, 0.75, 1.5))
     return Curve(first, second, list(mean), low, high, median)
 
@@ -18,8 +18,8 @@ def handmade(
 ) -> Comparison:
     """Return a comparison with these mean SPD/d, in the form that `compare` gives it.
 
-    The distances to the labels are 10 for the learner, and 0, less than any, for the
-    references: who mistakes their curves for the learner's will notice.
+    The distances to the labels are 10 for the learner and 0 for the references, so that
+    code which mistakes their curves for the learner's gives another answer.
     """
     num_prefixes = len(next(iter(means.values())))
     curves = [curve(learner, name, mean) for name, mean in means.items()]

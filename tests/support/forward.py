@@ -1,6 +1,6 @@
 """The forward pass in NumPy, for tests that run many transformers of many shapes.
 
-XLA compiles anew for every shape, which takes seconds; this takes none. It computes in
+XLA compiles for every new shape, which takes seconds; NumPy does not. It computes in
 the precision of the weights, as the transformer does (paper eq. 1-7).
 """
 

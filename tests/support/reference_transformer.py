@@ -1,7 +1,7 @@
-"""The transformer of paper §2.1, once more: NumPy, float64, one position at a time.
+"""An independent transformer of paper §2.1: NumPy, float64, one position at a time.
 
-Written from eq. 1-7 and from nothing else, so that an agreement with `algoscope` says
-something. Slow on purpose: every loop of the paper's notation is a loop here.
+It is written from eq. 1-7 alone, so that an agreement with `algoscope` is evidence. It
+is slow on purpose: every loop of the paper's notation is a loop here.
 """
 
 import math

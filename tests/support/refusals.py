@@ -1,4 +1,4 @@
-"""How tests state a refusal: the error's kind and its whole message."""
+"""How tests state that a value is rejected: the error's type and its message."""
 
 import re
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from jaxtyping import config
 
 @contextmanager
 def refuses(kind: type[Exception], message: str) -> Iterator[None]:
-    """Pass only if exactly this is raised inside, without the help of type checks.
+    """Pass only if exactly this error is raised inside, by the package itself.
 
-    The checks of annotations are on in tests only; a user meets the package's own.
+    Annotations are checked in tests only, so these checks are switched off inside.
     """
     with _only_own_checks(), pytest.raises(kind, match=rf"\A{re.escape(message)}\Z"):
         yield
@@ -20,9 +20,9 @@ def refuses(kind: type[Exception], message: str) -> Iterator[None]:
 
 @contextmanager
 def refused(name: str, text: str) -> Iterator[None]:
-    """Pass if a value is refused inside, with `name` and a message that goes on so.
+    """Pass if the value `name` is rejected inside, with a message that begins so.
 
-    For messages that end with numbers that need not be exactly the same everywhere.
+    For messages that end with numbers that differ between machines.
     """
     start = re.escape(f"`{name}") + r"\w*` must " + re.escape(text)
     with _only_own_checks(), pytest.raises(ValueError, match=start):

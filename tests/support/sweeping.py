@@ -1,10 +1,10 @@
 """A sweep of three tiny runs, as a program that tests start and kill.
 
-    python tests/sweeping.py STORE ENGINE [trainings]
+    python tests/support/sweeping.py STORE ENGINE [trainings]
 
 The engine `ray-cluster` is a cluster of two nodes, one of which is killed while it
-trains. Worker processes load this file too, so what it notes it notes in them: which
-runs were trained, in the file `trainings`.
+trains. With a file `trainings`, the id of each run that is trained is appended to it,
+also by worker processes, because they load this file too.
 """
 
 import os
@@ -17,13 +17,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Thread
 
-import algoscope.runs as runs
-
 from algoscope.foundation.files import load_arrays
+from algoscope.training import run as runs
 from algoscope.training.config import TrainingConfig
 from algoscope.training.lock import is_held, owner
-from algoscope.training.sweeps import EngineOptions, Grid, RunProgress, train_all
-from algoscope.training.sweeps.store import read_run
+from algoscope.training.sweeps import EngineOptions, Grid, RunStatus, train_all
+from algoscope.training.sweeps.store import read_sweep
 from algoscope.training.sweeps.sweep import Job, Unsettled
 from support.compiling import QUICKLY
 
@@ -65,6 +64,7 @@ def start(
             **QUICKLY,
             "JAX_COMPILATION_CACHE_DIR": str(cache),
             "NPROC": str(threads),
+            "PYTHONPATH": str(Path(__file__).parents[1]),
         },
     )
 
@@ -84,9 +84,9 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def progress(store: Path) -> list[RunProgress]:
-    """Return where the runs are."""
-    return [read_run(config, store) for config in GRID.configs]
+def statuses(store: Path) -> tuple[RunStatus, ...]:
+    """Return how far the runs are."""
+    return read_sweep(GRID.configs, store).runs
 
 
 def caught(
@@ -96,7 +96,7 @@ def caught(
     found: list[tuple[TrainingConfig, int]] = []
 
     def one_is_under_way() -> bool:
-        for each in progress(store):
+        for each in statuses(store):
             holder = owner(store / each.config.run_id)
             if each.state == "running" and 100 < each.step < 400 and holder:
                 found.append((each.config, holder[1]))

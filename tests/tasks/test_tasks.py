@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.refusals import refuses
 
+from algoscope.tasks.catalog import TASKS as CATALOG
+from algoscope.tasks.catalog import make_task
 from algoscope.tasks.linear import FixedWeights, LinearRegression
 from algoscope.tasks.task import Dataset, Task
 
@@ -200,7 +202,7 @@ def test_the_bayes_penalty_without_noise_is_zero():
 
 
 @pytest.mark.parametrize("kind", [LinearRegression, FixedWeights])
-def test_a_dimension_below_one_is_refused(kind):
+def test_a_dimension_below_one_is_rejected(kind):
     with refuses(ValueError, "`dim` must be at least 1, got 0."):
         kind(dim=0)
     with refuses(TypeError, "`dim` must be an integer, got 2.0."):
@@ -208,14 +210,14 @@ def test_a_dimension_below_one_is_refused(kind):
 
 
 @pytest.mark.parametrize("kind", [LinearRegression, FixedWeights])
-def test_a_negative_noise_variance_is_refused(kind):
+def test_a_negative_noise_variance_is_rejected(kind):
     with refuses(ValueError, "`noise_variance` must not be negative, got -0.1."):
         kind(dim=2, noise_variance=-0.1)
     with refuses(TypeError, "`noise_variance` must be a number, got '0.1'."):
         kind(dim=2, noise_variance="0.1")
 
 
-def test_a_prior_without_variance_is_refused_in_favor_of_fixed_weights():
+def test_a_prior_without_variance_is_rejected_in_favor_of_fixed_weights():
     remedy = "For the control task, where w is fixed, use `FixedWeights`."
     with refuses(ValueError, f"`prior_variance` must be positive, got 0.0. {remedy}"):
         LinearRegression(dim=2, prior_variance=0.0)
@@ -224,6 +226,30 @@ def test_a_prior_without_variance_is_refused_in_favor_of_fixed_weights():
 
 
 @pytest.mark.parametrize("task", [TASKS[0], TASKS[2]], ids=repr)
-def test_a_dataset_without_examples_is_refused(task, key):
+def test_a_dataset_without_examples_is_rejected(task, key):
     with refuses(ValueError, "`num_examples` must be at least 1, got 0."):
         task.sample(key, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "task"),
+    [("linear", NOISY), ("control", TASKS[3])],
+)
+def test_a_task_is_made_by_name(kind, task):
+    assert make_task(kind, DIM, 2.5, 0.6) == task
+    assert make_task(kind, DIM) == type(task)(DIM)
+
+
+def test_the_catalog_names_every_task_in_these_tests():
+    made = {type(make_task(kind, DIM)) for kind in CATALOG}
+    assert made == {type(task) for task in TASKS}
+
+
+def test_an_unknown_task_is_rejected_with_the_nearest_name():
+    message = (
+        "`task` must be one of linear, control, got 'liner'. Did you mean 'linear'?"
+    )
+    with refuses(ValueError, message):
+        make_task("liner", DIM)
+    with refuses(ValueError, "`dim` must be at least 1, got 0."):
+        make_task("control", 0)

@@ -1,10 +1,13 @@
 """A model card holds the numbers of the run, in tables that are tables."""
 
+import json
 import re
 
 import pytest
 from support.comparisons import handmade
 
+from algoscope.comparison.result import Comparison
+from algoscope.model.checkpoints import MODELS
 from algoscope.training.card import model_card
 from algoscope.training.config import TrainingConfig
 
@@ -80,6 +83,19 @@ def test_the_card_says_what_was_measured():
     assert f"from {COMPARISON.task}, with the 95 % bootstrap interval" in CARD
 
 
+def test_the_card_names_the_nearest_reference_and_says_that_identify_fits_parameters():
+    assert (
+        "\n\nOf these references OLS is the nearest: SPD/d = 0.0031 on average over "
+        "n = 1, …, 4. Their parameters are fixed; `algoscope identify` also fits "
+        "parameters, so it may name a predictor that is nearer still, such as ridge "
+        "regression with a tiny penalty in place of OLS, which predicts almost the "
+        "same.\n\n"
+    ) in CARD
+    swapped = handmade({"OLS": [0.0, 0.5], "Ridge(0.1)": [0.0, 0.25]})
+    card = model_card("tiny", CONFIG, METRICS, swapped)
+    assert "references Ridge(0.1) is the nearest: SPD/d = 0.25 on average" in card
+
+
 def test_every_row_of_a_table_has_as_many_cells_as_its_header():
     found = tables(CARD)
     assert len(found) == 2
@@ -120,5 +136,22 @@ def test_the_card_of_the_control_task_says_so():
     config = TrainingConfig(task="control", block="paper", recipe="paper")
     card = model_card("control", config, METRICS, COMPARISON)
     assert "(control task," in card
+    assert "its SPD/d to the labels (column Y) is 10.\n" in card
+    assert "to the labels (column Y)" not in CARD
     assert "with the paper recipe" in card
     assert "paper block." in card
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.parent.name for path in MODELS.glob("*/README.md"))
+)
+def test_the_card_of_a_shipped_model_is_what_its_files_say(name):
+    config = json.loads((MODELS / name / "config.json").read_text())["training"]
+    lines = (MODELS / name / "metrics.jsonl").read_text().splitlines()
+    card = model_card(
+        name,
+        TrainingConfig.from_dict(config),
+        [json.loads(line) for line in lines],
+        Comparison.load(MODELS / name / "evaluation.json"),
+    )
+    assert (MODELS / name / "README.md").read_text() == card

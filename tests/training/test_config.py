@@ -1,6 +1,6 @@
 """A configuration refuses bad values at once and names itself."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 
 import pytest
 from support.refusals import refuses
@@ -85,6 +85,11 @@ def test_a_configuration_survives_a_dictionary_and_foreign_ones_are_refused():
         TrainingConfig.from_dict({**asdict(config), "depth": 3})
     with pytest.raises(TypeError, match="`training` must be an object, got None"):
         TrainingConfig.from_dict(None)
+
+
+def test_every_field_has_a_sentence_for_the_command_line():
+    for each in fields(TrainingConfig):
+        assert each.metadata["help"].endswith("."), each.name
 
 
 def test_an_unknown_preset_suggests_the_nearest():

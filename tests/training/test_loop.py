@@ -22,7 +22,7 @@ from algoscope.training.loop import (
     initial_state,
     objective,
     task_of,
-    train,
+    train_steps,
 )
 from algoscope.training.recipes import optimizer, schedule
 
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.usefixtures("default_settings")
 
 
 def final_weights(config, num_devices=1):
-    *_, (state, _) = train(config, initial_state(config), data_mesh(num_devices))
+    *_, (state, _) = train_steps(config, initial_state(config), data_mesh(num_devices))
     return jax.tree.leaves(state.transformer)
 
 
@@ -73,7 +73,7 @@ def test_training_learns(recipe):
         TINY, dim=1, num_layers=2, hidden_size=16, batch_size=32, recipe=recipe
     )
     config = replace(config, steps=300, learning_rate=1e-2)
-    losses = [loss.mean() for _, loss in train(config, initial_state(config))]
+    losses = [loss.mean() for _, loss in train_steps(config, initial_state(config))]
     assert np.mean(losses[-3:]) < 0.7 * np.mean(losses[:3])
 
 
@@ -96,8 +96,8 @@ def test_the_same_configuration_gives_bit_identical_weights_and_a_seed_others():
 
 
 def test_a_run_that_starts_in_the_middle_ends_bit_identically():
-    states = [state for state, _ in train(TINY, initial_state(TINY))]
-    *_, (resumed, _) = train(TINY, states[0])
+    states = [state for state, _ in train_steps(TINY, initial_state(TINY))]
+    *_, (resumed, _) = train_steps(TINY, states[0])
     assert int(states[0].step) == 10
     for a, b in zip(jax.tree.leaves(states[-1]), jax.tree.leaves(resumed), strict=True):
         assert np.array_equal(a, b)
@@ -105,7 +105,7 @@ def test_a_run_that_starts_in_the_middle_ends_bit_identically():
 
 def test_the_last_call_is_shorter_when_the_steps_do_not_divide():
     config = replace(TINY, steps=14)
-    lengths = [len(losses) for _, losses in train(config, initial_state(config))]
+    lengths = [len(losses) for _, losses in train_steps(config, initial_state(config))]
     assert lengths == [10, 4]
 
 
@@ -115,7 +115,7 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_state():
     with pytest.raises(
         TrainingDivergedError, match="Lower the learning rate"
     ) as caught:
-        list(train(config, good))
+        list(train_steps(config, good))
     assert 1 <= caught.value.step <= 10
     assert f"not finite at step {caught.value.step}" in str(caught.value)
     kept = caught.value.state
@@ -149,9 +149,11 @@ def test_the_curriculum_grows_to_everything_in_a_third_of_the_steps():
 
 def test_with_a_curriculum_labels_use_the_active_coordinates_only():
     config = replace(TINY, dim=4, steps=300, curriculum=True)
-    _, losses = next(train(config, initial_state(config)))
+    _, losses = next(train_steps(config, initial_state(config)))
     # One or two active coordinates of four at first: the labels vary half as much.
-    _, plain = next(train(replace(config, curriculum=False), initial_state(config)))
+    _, plain = next(
+        train_steps(replace(config, curriculum=False), initial_state(config))
+    )
     assert np.mean(losses) < 0.75 * np.mean(plain)
 
 

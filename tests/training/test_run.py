@@ -4,19 +4,28 @@ import json
 import os
 import platform
 import re
+import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
+from support.progress import Reports
+from support.refusals import refuses
 
+from algoscope.comparison.predict import held_out, predict_all, predict_exactly
 from algoscope.foundation.files import DamagedFileError, load_arrays
 from algoscope.model.learner import InContextLearner
-from algoscope.training.config import TrainingConfig
+from algoscope.predictors import ols, ridge
+from algoscope.tasks.linear import LinearRegression
+from algoscope.training.config import TrainingConfig, preset
 from algoscope.training.lock import held
-from algoscope.training.run import Run
+from algoscope.training.loop import initial_state, task_of
+from algoscope.training.run import InterruptedRunError, Run, evaluator, train
 
 OPTIONS = [
     *("--preset", "demo", "--dim", "1", "--num-layers", "1", "--hidden-size", "8"),
@@ -28,9 +37,9 @@ OPTIONS = [
 # Each program trains like the command does and dies by a real signal at one moment.
 DRIVER = """
 import os, signal, sys
-import algoscope.checkpoints as checkpoints
-import algoscope.runs as runs
-from algoscope.cli import main
+import algoscope.model.checkpoints as checkpoints
+import algoscope.training.run as runs
+from algoscope.cli.main import main
 
 def die(kind=signal.SIGKILL):
     os.kill(os.getpid(), kind)
@@ -78,8 +87,7 @@ write = checkpoints.write_atomically
 def dying_write(path, content):
     if path.name == "README.md": die()
     write(path, content)
-import algoscope.pretrained
-algoscope.pretrained.write_atomically = dying_write
+checkpoints.write_atomically = dying_write
 """,
 }
 INTERRUPT = """
@@ -151,7 +159,7 @@ def test_a_run_killed_and_resumed_ends_bit_identically(moment, uninterrupted, tm
 def test_an_interrupt_saves_says_so_and_exits_130(uninterrupted, tmp_path):
     stopped = start(tmp_path / "run", INTERRUPT)
     assert stopped.returncode == 130, stopped.stderr
-    assert "stopped at step 30, saved. --resume goes on." in stopped.stderr
+    assert "stopped at step 30, saved. Continue with --resume." in stopped.stderr
     assert "Traceback" not in stopped.stderr
     state, _ = load_arrays(tmp_path / "run" / "state.safetensors")
     assert int(state["step"]) == 30
@@ -178,7 +186,9 @@ def run(tmp_path):
 
 
 def test_a_directory_in_use_is_refused(run):
-    with pytest.raises(ValueError, match="holds this run. Add --resume to go on"):
+    with pytest.raises(
+        ValueError, match=r"holds this run\. Add --resume to resume it\."
+    ):
         Run.open(run.directory, run.config)
     Run.open(run.directory, run.config, resume=True)
     other = TrainingConfig(num_layers=2, hidden_size=8, num_heads=1)
@@ -193,8 +203,8 @@ def test_a_run_that_another_process_trains_is_refused(tmp_path):
         refused = start(out)
     assert refused.returncode == 2
     assert refused.stderr == (
-        f"algoscope: `out` must be a run that no other process trains now, got {out}, "
-        f"which process {os.getpid()} on {platform.node()} trains.\n"
+        f"algoscope: `out` must be a run that no other process is training, got {out}, "
+        f"which process {os.getpid()} on {platform.node()} is training.\n"
     )
 
 
@@ -203,7 +213,7 @@ def test_a_run_whose_config_was_not_written_is_not_finished(run, monkeypatch):
         raise OSError("no space")
 
     (run.directory / "evaluation.json").touch()
-    monkeypatch.setattr("algoscope.pretrained.write_json", fail)
+    monkeypatch.setattr("algoscope.model.checkpoints.write_json", fail)
     transformer = run.load_state()[0].transformer
     with pytest.raises(OSError, match="no space"):
         InContextLearner(transformer).save_pretrained(run.directory, card="# Card")
@@ -218,12 +228,149 @@ def test_a_state_that_is_cut_off_or_of_another_run_is_refused(run, tmp_path):
     path = run.directory / "state.safetensors"
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(DamagedFileError, match="be a whole safetensors file"):
+    with pytest.raises(
+        DamagedFileError, match=r"is not a whole safetensors file \(\d+ bytes\)\."
+    ):
         run.load_state()
     path.write_bytes(content)
     changed = TrainingConfig(num_layers=1, hidden_size=8, num_heads=1, seed=5)
-    with pytest.raises(DamagedFileError, match=f"of run {changed.run_id}, got"):
+    with pytest.raises(
+        DamagedFileError, match=f"is not the training state of run {changed.run_id}"
+    ):
         Run(run.directory, changed).load_state()
+
+
+TINY = TrainingConfig(
+    dim=2,
+    noise_variance=0.25,
+    num_examples=4,
+    num_layers=1,
+    hidden_size=8,
+    num_heads=1,
+    recipe="paper",
+    batch_size=4,
+    steps=30,
+    steps_per_call=10,
+    evaluate_every=20,
+    save_every=10,
+)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run that `train` finished, the learner, and what was reported on the way."""
+    out, reports = tmp_path_factory.mktemp("train") / "tiny", Reports()
+    jax.config.update("jax_enable_x64", False)
+    try:
+        learner = train(TINY, out, evaluation_datasets=20, progress=reports)
+    finally:
+        jax.config.update("jax_enable_x64", True)
+    return out, learner, reports
+
+
+def test_train_returns_a_learner_that_knows_its_task(trained):
+    out, learner, _ = trained
+    assert learner.task == LinearRegression(2, noise_variance=0.25)
+    assert (learner.name, learner.max_examples) == ("d2", 3)
+    assert (out / "README.md").read_text().startswith("# d2\n")
+
+
+def test_train_reports_the_steps_of_all_with_the_loss(trained):
+    _, _, reports = trained
+    assert [report[:3] for report in reports] == [
+        ("training d2", step, 30) for step in (10, 20, 30)
+    ]
+    losses = [f"loss {row['loss']:.4f}" for row in metrics(trained[0])]
+    assert [report[3].partition("  ")[0] for report in reports] == losses
+    assert reports[0][3].endswith("SPD(OLS)/d –")  # not measured yet
+    measured = f"SPD(OLS)/d {metrics(trained[0])[1]['spd_ols']:.2g}"
+    assert reports[1][3].endswith(measured)
+
+
+def test_train_loads_a_finished_run(trained, monkeypatch):
+    out, learner, reports = trained
+    monkeypatch.setattr("algoscope.training.run.train_steps", None)
+    again = train(TINY, str(out), progress=reports)
+    assert len(reports) == 3
+    assert again.digest == learner.digest
+
+
+@pytest.mark.usefixtures("default_settings")
+def test_train_resumes_an_interrupted_run_bit_identically(tmp_path):
+    def interrupt(stage, done, total, note=""):
+        if done == 10:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def train_tiny(name, progress):
+        train(TINY, tmp_path / name, evaluation_datasets=20, progress=progress)
+
+    train_tiny("whole", False)
+    with pytest.raises(InterruptedRunError, match=r"stopped at step 20, saved\."):
+        train_tiny("interrupted", interrupt)
+    reports = Reports()
+    train_tiny("interrupted", reports)
+    assert [done for _, done, _, _ in reports] == [30]
+    for name in ("model.safetensors", "state.safetensors"):
+        assert bits(tmp_path / "interrupted" / name) == bits(tmp_path / "whole" / name)
+
+
+def test_train_rejects_a_run_that_is_being_trained(tmp_path):
+    out = tmp_path / "run"
+    with (
+        held(out),
+        refuses(
+            ValueError,
+            f"`out` must be a run that no other process is training, got {out}, which "
+            f"process {os.getpid()} on {platform.node()} is training.",
+        ),
+    ):
+        train(TINY, out)
+
+
+def test_train_rejects_another_run_and_no_datasets_before_it_trains(trained):
+    with pytest.raises(ValueError, match=f"got run {TINY.run_id} in "):
+        train("demo", trained[0])
+    with refuses(ValueError, "`evaluation_datasets` must be at least 1, got 0."):
+        train(TINY, trained[0], evaluation_datasets=0)
+
+
+@pytest.mark.parametrize(
+    ("how", "name"),
+    [
+        ({}, "demo"),
+        ({"config": "d4"}, "d4"),
+        ({"config": TINY}, "d2"),
+        ({"config": TINY, "name": "mine"}, "mine"),
+    ],
+)
+def test_train_saves_by_default_under_the_name_and_the_id(
+    how, name, trained, tmp_path, monkeypatch
+):
+    seen = []
+
+    def finish(run, **how):
+        seen.append((run.directory, how["name"]))
+        shutil.copytree(trained[0], run.directory, dirs_exist_ok=True)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("algoscope.training.run.execute", finish)
+    train(**how, progress=False)
+    config = TINY if how.get("config") is TINY else preset(how.get("config", "demo"))
+    assert seen == [(Path("runs") / f"{name}-{config.run_id}", name)]
+
+
+@pytest.mark.usefixtures("default_settings")
+@pytest.mark.parametrize("task", ["linear", "control"])
+def test_the_curve_is_the_mean_distance_to_ols_and_to_the_bayes_predictor(task):
+    config = replace(TINY, task=task)
+    transformer = initial_state(config).transformer
+    found = evaluator(config)(transformer)
+    x, y = held_out(task_of(config), num_datasets=1000, num_examples=4, seed=0)
+    predictions = predict_all(InContextLearner(transformer), x, y)
+    best = x.sum(axis=-1) if task == "control" else predict_exactly(ridge(0.25), x, y)
+    for name, reference in (("ols", predict_exactly(ols, x, y)), ("bayes", best)):
+        squares = (predictions.astype(float) - reference) ** 2 / 2
+        assert found[f"spd_{name}"] == pytest.approx(squares[:, 1:].mean(), rel=1e-6)
 
 
 @pytest.mark.distributed

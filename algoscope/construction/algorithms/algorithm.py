@@ -1,4 +1,4 @@
-"""What a shipped algorithm is: parameters, a program, its size, its textbook twin."""
+"""The base class of the algorithms that come with algoscope, and matrix helpers."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from algoscope.construction.compiler.numerics import DType
 from algoscope.construction.language.program import Program
-from algoscope.construction.language.values import Value
+from algoscope.construction.language.values import Value, constant
 from algoscope.model.tokens import example_tokens
 from algoscope.predictors import Predictor
 
@@ -18,8 +18,9 @@ class Algorithm:
     """A learning algorithm that can be compiled for any dimension and length."""
 
     name: ClassVar[str]
-    # How many datasets to calibrate on; None: many. Few where operands are quotients
-    # by numbers near zero: the rarest would make the range too wide for all others.
+    # How many datasets to calibrate on, by default those of `example_tokens`. Few where
+    # an algorithm divides by numbers that may be near zero: rare large quotients would
+    # make the range too wide for all others.
     num_calibration: ClassVar[int | None] = None
 
     def program(self, dim: int, num_examples: int) -> Program:
@@ -40,7 +41,7 @@ class Algorithm:
 
     @property
     def reference(self) -> Predictor | None:
-        """The predictor of the panel that it equals, if there is one."""
+        """The textbook predictor that it equals, if there is one."""
         return None
 
     def suited(self, dtype: DType) -> "Algorithm":
@@ -54,14 +55,14 @@ class Algorithm:
         num_datasets: int | None = None,
         seed: int = 0,
     ) -> Float[np.ndarray, "datasets time token"]:
-        """Return datasets of the kind that it is for: by default to calibrate it on."""
+        """Return datasets of its kind, by default those to calibrate it on."""
         num_datasets = num_datasets or self.num_calibration
         return example_tokens(dim, num_examples, num_datasets, seed)
 
 
 def zeros(size: int) -> Value:
     """Return 0: what weights start from."""
-    return Value.constantly(np.zeros(size))
+    return constant(np.zeros(size))
 
 
 def symmetric(size: int) -> Float[np.ndarray, "entries triangle"]:

@@ -10,14 +10,13 @@ from jaxtyping import Float
 from algoscope import predictors
 from algoscope.construction.algorithms.algorithm import Algorithm, zeros
 from algoscope.construction.compiler.numerics import DType
-from algoscope.construction.language.events import Head
 from algoscope.construction.language.program import Program
 from algoscope.construction.language.timesteps import PREVIOUS, SELF, Labels
-from algoscope.construction.language.values import Value, join
+from algoscope.construction.language.values import Head, Value, constant, join
 from algoscope.foundation.validation import require_at_least, require_positive
 from algoscope.model.tokens import example_tokens
 
-ONE = Value.constantly(1.0)
+ONE = constant(1.0)
 
 
 @dataclass(frozen=True)
@@ -32,14 +31,15 @@ class NadarayaWatson(Algorithm):
 
     @property
     def reference(self):
-        """The panel's kernel regression."""
+        """The textbook kernel regression."""
         return predictors.nadaraya_watson(self.bandwidth)
 
     def program(self, dim: int, num_examples: int) -> Program:
         """Return one layer for ‖xⱼ‖², one for the softmax.
 
-        −‖x − xⱼ‖²/2h² is xᵀxⱼ/h² − ‖xⱼ‖²/2h² but for what softmax cancels. A constant
-        lifts all scores far above the imaginary zero, so that it takes no weight.
+        −‖x − xⱼ‖²/2h² is xᵀxⱼ/h² − ‖xⱼ‖²/2h² up to a term that softmax cancels. A
+        constant lifts all scores far above the imaginary zero, so that it takes no
+        weight.
         """
         program = Program(dim, num_examples)
         inverse = 1 / self.bandwidth**2
@@ -87,7 +87,7 @@ class AttentionGD(Algorithm):
 
     @property
     def reference(self):
-        """The panel's gradient descent."""
+        """The textbook gradient descent."""
         return predictors.gd(self.learning_rate, self.steps)
 
     def suited(self, dtype: DType) -> "AttentionGD":
@@ -106,8 +106,8 @@ class AttentionGD(Algorithm):
         for k in range(self.steps):
             heads = [
                 Head(
-                    query=join([sign / scale * w, Value.constantly([sign / scale, 1])]),
-                    key=join([x, -program.y, Value.constantly(-depth)]),
+                    query=join([sign / scale * w, constant([sign / scale, 1])]),
+                    key=join([x, -program.y, constant(-depth)]),
                     value=-sign
                     * share
                     * scale
@@ -152,7 +152,7 @@ class LogisticSGD(Algorithm):
         """Return 2n + 1 layers; the prediction is the probability of the label 1."""
         program = Program(dim, num_examples)
         w, rate = zeros(dim), self.learning_rate * np.eye(dim)
-        half = Value.constantly(0.5)
+        half = constant(0.5)
         for k in range(num_examples):
             x, y = program.example(k)
             logit = program.dot(w, x, f"z{k + 1}")

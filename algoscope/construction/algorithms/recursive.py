@@ -18,7 +18,7 @@ from algoscope.construction.algorithms.algorithm import (
 )
 from algoscope.construction.language.program import Program
 from algoscope.construction.language.timesteps import PREVIOUS
-from algoscope.construction.language.values import Value, join
+from algoscope.construction.language.values import constant, join
 from algoscope.foundation.validation import InvalidValueError, require_positive
 
 
@@ -43,14 +43,14 @@ class RLS(Algorithm):
 
     @property
     def reference(self):
-        """The panel's RLS."""
+        """The textbook RLS."""
         return predictors.rls(self.forgetting, self.penalty)
 
     def program(self, dim: int, num_examples: int) -> Program:
         """Return the recursion, four layers per example: u and wᵀx; xᵀu; g; P and w."""
         program = Program(dim, num_examples)
         d, keep = dim, 1 / self.forgetting
-        w, matrix = zeros(d), Value.constantly(np.eye(d)[np.triu_indices(d)])
+        w, matrix = zeros(d), constant(np.eye(d)[np.triu_indices(d)])
         for k in range(num_examples):
             x, y = program.example(k)
             both = program.apply(
@@ -100,7 +100,7 @@ class Ridge(RLS):
 
     @property
     def reference(self):
-        """The panel's ridge regression."""
+        """The textbook ridge regression."""
         return predictors.ridge(self.penalty)
 
 
@@ -119,7 +119,7 @@ class OneExampleRidge(Algorithm):
 
     @property
     def reference(self):
-        """The panel's ridge regression."""
+        """The textbook ridge regression."""
         return predictors.ridge(self.penalty)
 
     def program(self, dim: int, num_examples: int) -> Program:
@@ -129,7 +129,7 @@ class OneExampleRidge(Algorithm):
             raise InvalidValueError("num_examples", "be 1", num_examples, remedy)
         program = Program(dim, num_examples)
         x = program.read(program.x, PREVIOUS, "x1")
-        norm = join([Value.constantly(np.sqrt(self.penalty)), x])
+        norm = join([constant(np.sqrt(self.penalty)), x])
         w = program.multiply(x, program.y.repeat(dim), norm=norm, name="w1")
         learned = program.read(w, PREVIOUS, "w")
         program.predict(program.dot(learned, program.x, "prediction"))
@@ -157,13 +157,13 @@ class MinimumNorm(Algorithm):
 
     @property
     def reference(self):
-        """The panel's OLS."""
+        """The textbook OLS."""
         return predictors.ols
 
     def program(self, dim: int, num_examples: int) -> Program:
         """Return u = Qx, w ← w + u (y − wᵀx)/‖u‖², Q ← Q − uuᵀ/‖u‖²: 2n layers.
 
-        Q projects on the directions not seen yet. Once all are seen u is zero but for
+        Q projects on the directions not seen yet. Once all are seen u is zero up to
         rounding, and there is nothing left to divide by.
         """
         if num_examples > dim:
@@ -172,7 +172,7 @@ class MinimumNorm(Algorithm):
             raise InvalidValueError("num_examples", rule, num_examples, remedy)
         program = Program(dim, num_examples)
         d = dim
-        w, unseen = zeros(d), Value.constantly(np.eye(d)[np.triu_indices(d)])
+        w, unseen = zeros(d), constant(np.eye(d)[np.triu_indices(d)])
         for k in range(num_examples):
             x, y = program.example(k)
             whole = symmetric(d) @ unseen

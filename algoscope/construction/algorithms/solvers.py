@@ -10,7 +10,7 @@ from algoscope.construction.algorithms.algorithm import Algorithm, symmetric, ze
 from algoscope.construction.algorithms.statistics import mean_moments
 from algoscope.construction.language.program import Program
 from algoscope.construction.language.timesteps import Labels
-from algoscope.construction.language.values import Value, join
+from algoscope.construction.language.values import Value, constant, join
 from algoscope.foundation.validation import require_at_least, require_positive
 
 
@@ -43,7 +43,7 @@ class Newton(Algorithm):
 
     @property
     def reference(self):
-        """The panel's iterative Newton."""
+        """The textbook iterative Newton."""
         return predictors.newton(self.steps)
 
     def program(self, dim: int, num_examples: int) -> Program:
@@ -57,7 +57,7 @@ class Newton(Algorithm):
         # The Frobenius norm counts entries off the diagonal twice. Where there are no
         # examples it is zero: divide by one instead.
         weight = np.where(np.equal(*np.triu_indices(dim)), 1, np.sqrt(2))
-        any_seen = program.read(Value.constantly(1.0), Labels(), "seen")
+        any_seen = program.read(constant(1.0), Labels(), "seen")
         norm = join([np.diag(weight) @ square, 1 - any_seen])
         inverse = program.divide(gram, norm, "M0")
         for k in range(self.steps):
@@ -104,7 +104,7 @@ class ConjugateGradients(Algorithm):
 
     @property
     def reference(self):
-        """The panel's conjugate gradients."""
+        """The textbook conjugate gradients."""
         return predictors.conjugate_gradients(self.steps)
 
     def program(self, dim: int, num_examples: int) -> Program:

@@ -54,7 +54,7 @@ def moments(program: Program) -> tuple[Value, Value]:
 
 
 def _width(dim: int, num_weights: int, *, counts: bool) -> int:
-    """Return the rows of token, code, pads, reference, S, b and so many weights.
+    """Return the rows of token, code, pads, reference, S, b and the weights.
 
     The layer of the means has x in the place of weights, and n − 1 beside it.
     """
@@ -78,7 +78,7 @@ class GD(Algorithm):
 
     @property
     def reference(self):
-        """The panel's gradient descent."""
+        """The textbook gradient descent."""
         return predictors.gd(self.learning_rate, self.steps, self.penalty)
 
     def program(self, dim: int, num_examples: int) -> Program:
@@ -126,7 +126,7 @@ class HeavyBall(Algorithm):
 
     @property
     def reference(self):
-        """The panel's heavy ball."""
+        """The textbook heavy ball."""
         return predictors.heavy_ball(self.learning_rate, self.momentum, self.steps)
 
     def program(self, dim: int, num_examples: int) -> Program:
@@ -172,7 +172,7 @@ class Chebyshev(Algorithm):
 
     @property
     def reference(self):
-        """The panel's Chebyshev semi-iteration."""
+        """The textbook Chebyshev semi-iteration."""
         return predictors.chebyshev(self.steps, self.low, self.high)
 
     def program(self, dim: int, num_examples: int) -> Program:

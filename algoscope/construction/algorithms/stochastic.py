@@ -15,7 +15,7 @@ from algoscope import predictors
 from algoscope.construction.algorithms.algorithm import Algorithm, zeros
 from algoscope.construction.language.program import Program
 from algoscope.construction.language.timesteps import PREVIOUS, Earlier
-from algoscope.construction.language.values import Value, join
+from algoscope.construction.language.values import constant, join
 from algoscope.foundation.validation import require_not_negative, require_positive
 
 
@@ -33,7 +33,7 @@ class SGD(Algorithm):
 
     @property
     def reference(self):
-        """The panel's SGD."""
+        """The textbook SGD."""
         return predictors.sgd(self.learning_rate, self.penalty)
 
     def program(self, dim: int, num_examples: int) -> Program:
@@ -127,7 +127,7 @@ class ScanSGD(SGD):
             x.stretch(d + 1),
             join([x, program.y]).repeat(d),
             np.diag(np.tile([*[-rate] * d, rate], d)),
-            plus=Value.constantly(-rate * self.penalty * np.eye(d, d + 1).ravel()),
+            plus=constant(-rate * self.penalty * np.eye(d, d + 1).ravel()),
             name="D,b",
         )
         # (i, j) of D (D′, b′) is the sum over k of the entries (i, k) and (k, j).
@@ -174,7 +174,7 @@ class Kaczmarz(Algorithm):
 
     @property
     def reference(self):
-        """The panel's Kaczmarz projections."""
+        """The textbook Kaczmarz projections."""
         return predictors.kaczmarz(self.learning_rate)
 
     def program(self, dim: int, num_examples: int) -> Program:

@@ -1,8 +1,9 @@
-"""The non-linearities in NumPy, and their Taylor series (paper app. "Multiplicative…").
+"""The non-linearities in NumPy, and their Taylor series (paper app. G).
 
-Each computes in the precision of its input, with the formula of `transformer`, so that
-an error measured here is one that a layer makes. The smooth ones also take complex
-numbers: a mean over a circle gives the Taylor coefficients that products are made of.
+They repeat the formulas of `model.layer`, because the compiler's constants need float64
+even where JAX has it off, and complex arguments: a mean over a circle in the complex
+plane gives the Taylor coefficients that products are made of. Each function computes
+in the precision of its input, so an error measured here is the error of a layer.
 """
 
 import math
@@ -14,7 +15,7 @@ from jaxtyping import Float, Inexact
 from scipy.special import erf
 
 from algoscope.foundation.validation import InvalidValueError
-from algoscope.model.architecture import Activation
+from algoscope.model import Activation
 
 Numbers = Inexact[np.ndarray, "*shape"]
 
@@ -84,9 +85,7 @@ def taylor(activation: Activation, at: float = 0.0) -> tuple[float, ...]:
     """
     if activation not in SMOOTH:
         rule = f"be smooth ({', '.join(SMOOTH)})"
-        remedy = (
-            "For ReLU, use `piecewise_square`; for its square, `squared_relu_product`."
-        )
+        remedy = "For ReLU, use `piecewise_square`."
         raise InvalidValueError("activation", rule, repr(activation), remedy)
     if activation == "softplus":  # its derivative is the sigmoid
         slopes = taylor("sigmoid", at)[:-1]
@@ -103,8 +102,8 @@ def taylor(activation: Activation, at: float = 0.0) -> tuple[float, ...]:
 def shift_without(order: int, activation: Activation) -> float:
     """Return the smallest b ≥ 0 with σ⁽ⁿ⁾(b) = 0 for n = `order`, and σ″(b) ≠ 0.
 
-    Of order 3, that is where the curvature is largest: 0 unless σ is odd but for a
-    constant. Of order 4, it is where the even part of σ(b + x) has no term x⁴.
+    For order 3 the curvature is largest there; b is 0 unless σ is odd up to a constant.
+    For order 4 the even part of σ(b + x) has no term x⁴.
 
     Example:
         >>> round(shift_without(4, "tanh"), 4)

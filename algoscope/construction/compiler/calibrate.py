@@ -1,8 +1,8 @@
-"""How large operands get: products are precise for operands between −1 and 1.
+"""Calibration: how large the operands of every product get.
 
-The interpreter runs the program on example datasets; each product divides its operands
-by the largest seen, times a safety factor. Without this, float32 is 10 to 1000 times
-less precise.
+Products are precise for operands between −1 and 1. The interpreter runs the program on
+example datasets; each product divides its operands by the largest seen, times a safety
+factor. Without this, float32 is 10 to 1000 times less precise.
 """
 
 import math
@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Float
 
 from algoscope.construction.compiler.numerics import Numerics
-from algoscope.construction.language.events import Attend, Event, Multiply
 from algoscope.construction.language.interpreter import (
     State,
     Tokens,
@@ -20,7 +19,7 @@ from algoscope.construction.language.interpreter import (
     interpret,
 )
 from algoscope.construction.language.program import Program
-from algoscope.construction.language.values import Register
+from algoscope.construction.language.values import Attend, Event, Multiply, Register
 from algoscope.foundation.validation import InvalidValueError
 
 Range = Float[np.ndarray, " products"]
@@ -43,12 +42,12 @@ def calibrate(program: Program, tokens: Tokens, numerics: Numerics) -> Calibrati
         register: numerics.require_bounded(f"register {register.name}", columns)
         for register, columns in state.items()
     }
-    # Operands below this are rounding, which a smaller range would make weights of.
+    # Smaller operands are rounding errors, which a smaller range would amplify.
     least = 2.0**-numerics.digits * max(registers.values())
     p, q = {}, {}
     for event in program.events:
         if isinstance(event, Attend):
-            _refuse_leaks(event, state, numerics)
+            _require_no_leaks(event, state, numerics)
         if not isinstance(event, Multiply):
             continue
         length = 1.0
@@ -71,11 +70,12 @@ def calibrate(program: Program, tokens: Tokens, numerics: Numerics) -> Calibrati
     return Calibration(p, q, registers)
 
 
-def _refuse_leaks(event: Attend, state: State, numerics: Numerics) -> None:
-    """Refuse scores so high outside K(i) that the gap does not keep weight from there.
+def _require_no_leaks(event: Attend, state: State, numerics: Numerics) -> None:
+    """Reject scores outside K(i) that are so high that they would get weight.
 
-    What is outside scores −gap and the content's score. Its weight is lost in rounding
-    if that is ln 2 per digit below the highest score inside, or the imaginary zero.
+    A timestep outside K(i) scores −gap plus the content's score. Its weight is lost in
+    rounding if that is at least ln 2 per digit below the highest score inside, or below
+    the imaginary zero.
     """
     allowed = numerics.gap - numerics.digits * math.log(2)
     for head in event.heads:

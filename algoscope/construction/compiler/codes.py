@@ -1,7 +1,7 @@
 """Position codes: what lets a head follow a timestep map (paper app. C.4.1).
 
 A head follows K when its score is high on K(i) and low elsewhere, by more than the
-exponential can resolve: its weights are then 1/|K(i)| and 0 without error. Where K(i)
+exponential can resolve: its weights are then exactly 1/|K(i)| and 0. Where K(i)
 is empty, the imaginary timestep with its score of zero takes all the weight, and the
 head reads zero.
 
@@ -99,7 +99,7 @@ class Compact:
         return gap * quadratic @ features, features
 
     def exact(self, digits: int) -> bool:
-        """Whether scores fit into so many binary digits, and so are without error."""
+        """Whether scores fit into this many binary digits, and so have no error."""
         return 2 * self.period**3 <= 2**digits
 
 

@@ -1,9 +1,9 @@
-"""How a construction computes: the constants of one precision, in one value (app. C.4).
+"""The numerical constants of one precision, and how it is reached (paper app. C.4).
 
 The paper writes one N for four unrelated constants; here each has its own name. The
-default choices replace the approximations that need a large N by identities that do not
-(`approximations`): a reference row for LayerNorm, pairs of units for linear maps, even
-parts for products. `paper_numerics` is the paper's own choice, with tuned constants.
+default choices replace the approximations that need a large N by identities that do
+not: a reference row for LayerNorm, pairs of units for linear maps, even parts for
+products. `paper_numerics` is the paper's own choice, with tuned constants.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from algoscope.foundation.validation import (
     require_not_negative,
     require_positive,
 )
-from algoscope.model.architecture import Activation
+from algoscope.model import Activation
 from algoscope.model.layer import Block
 
 DType = Literal["float64", "float32"]
@@ -35,8 +35,8 @@ class Numerics:
     product: Product  # of operands between −1 and 1; its activation is the block's
     pad: float  # N of LayerNorm: two rows ±N dominate its variance
     gap: float  # by how much the scores of a head differ; a power of two
-    safety: float = 2.0  # operands may exceed those of the calibration so much
-    pads: Pads = "reference"  # how LayerNorm's mean is made to drop out
+    safety: float = 2.0  # by how much operands may exceed those of the calibration
+    pads: Pads = "reference"  # how LayerNorm's mean is removed
     bypass: float | None = None  # N of σ(N + u) − N; None: σ(u) − σ(−u), exact
     layer_norm_epsilon: float = 0.0
     pre_norm: bool = False
@@ -75,7 +75,7 @@ class Numerics:
         return 53 if self.dtype == "float64" else 24
 
     def require_bounded(self, name: str, numbers: Float[np.ndarray, "..."]) -> float:
-        """Return the largest; refuse one that would compete with LayerNorm's pads.
+        """Return the largest; reject one that would compete with LayerNorm's pads.
 
         At a fifth of N, a column is off by 1 %.
         """

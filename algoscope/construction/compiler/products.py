@@ -10,11 +10,12 @@ pq = ((p + q)² − (p − q)²) / 4. Combining E at several scales removes s⁴
 
 Operands are divided by a scale S first and the result multiplied by S². Truncation
 falls with S; rounding grows, as eps·S where σ(b) = 0 and as eps·S² elsewhere. So every
-precision has a best S, which `best_scale` measures.
+precision has a best S.
+
+ReLU has no curvature, so its products come from a piecewise linear square of x
+(`PiecewiseSquare`): pq = ((p + q)² − (p − q)²) / 4 again.
 """
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, get_args
@@ -34,9 +35,10 @@ from algoscope.foundation.validation import (
     require_choice,
     require_positive,
 )
-from algoscope.model.architecture import Activation
+from algoscope.model import Activation
 
-GRID_POINTS = 151  # per operand, where an error is measured
+GRID_POINTS = 151  # per operand, where the error of a product is measured
+SQUARE_POINTS = 20_001  # where the error of a square is measured
 
 
 @dataclass(frozen=True)
@@ -117,8 +119,8 @@ def precise_bound(product: Product, dtype: Any) -> float:
 def paper_product(scale: float, activation: Activation = "gelu") -> Product:
     """Return S²/2a₂ (σ((p+q)/S) − σ(p/S) − σ(q/S) + a₀), where σ(x) = a₀ + a₁x + ….
 
-    For GeLU, 1/2a₂ = √(π/2) and a₀ = 0 (the lemma of app. C); what is returned exceeds
-    pq by −pq (2p² + 3pq + 2q²) / 6S² + O(S⁻⁴), not the O(p³ + q³) of the paper, and by
+    For GeLU, 1/2a₂ = √(π/2) and a₀ = 0 (the lemma of app. C); the result exceeds pq
+    by −pq (2p² + 3pq + 2q²) / 6S² + O(S⁻⁴), not the O(p³ + q³) of the paper, and by
     eps·S of rounding.
     """
     require_positive("scale", scale)
@@ -208,42 +210,6 @@ def richardson(
     return _even_parts(name, activation, scales, shares, shift)
 
 
-def minimax(
-    activation: Activation,
-    num_scales: int,
-    scale: float,
-    shift: float | None = None,
-    ratio: float = 0.35,
-) -> Product:
-    """Return quarter squares at S, S/r, S/r², … with the error spread over the box.
-
-    Where `richardson` makes the error vanish to high order at s = 0, this makes it
-    vanish at points of 0 < s ≤ 2: those where a Chebyshev polynomial in s² with a root
-    at 0 does, which equalizes its peaks: about 4⁻ᴷ of the error at the same scales.
-    """
-    require_at_least("num_scales", num_scales, 1)
-    require_positive("scale", scale)
-    if scale < 2:
-        rule = "be at least 2, since s/S must lie within the Taylor series"
-        raise InvalidValueError("scale", rule, scale)
-    if not 0 < ratio < 1:
-        raise InvalidValueError("ratio", "lie between 0 and 1", ratio)
-    scales = scale / ratio ** np.arange(num_scales)
-    *roots, last = np.cos(
-        (np.arange(num_scales + 1) + 0.5) * math.pi / (num_scales + 1)
-    )
-    squares = 4 * (np.array(roots) - last) / (1 - last)  # s², where the error is zero
-    b = shift_without(3, activation) if shift is None else shift
-    even = np.asarray(taylor(activation, b)[2::2])
-    arguments = squares[:, None] / scales**2
-    # E(s/S) S² / σ″(b)s², that is 1 + O(s²), at each point and scale
-    ratios = np.polynomial.polynomial.polyval(arguments, even / even[0])
-    # Not `solve`: at large scales all of them are 1 to rounding, and any shares do.
-    shares = np.linalg.lstsq(ratios, np.ones(num_scales))[0]
-    name = f"minimax({activation}, K={num_scales}, S={scale:g})"
-    return _even_parts(name, activation, scales, shares, b)
-
-
 def _even_parts(
     name: str,
     activation: Activation,
@@ -267,35 +233,6 @@ def _even_parts(
         shift=(b,) * (4 * len(inverses)),
         weight=tuple(sign * each for each in factors for sign in (1, 1, -1, -1)),
     )
-
-
-def squared_relu_product() -> Product:
-    """Return the exact product: relu(s)² + relu(−s)² = s²."""
-    return Product(
-        "squared ReLU",
-        "squared_relu",
-        p=(1.0, -1.0, 1.0, -1.0),
-        q=(1.0, -1.0, -1.0, 1.0),
-        shift=(0.0,) * 4,
-        weight=(0.25, 0.25, -0.25, -0.25),
-    )
-
-
-def best_scale(
-    constructor: Callable[[float], Product], dtype: Any, largest: int = 24
-) -> float:
-    """Return the S = 2ᵏ, 1 ≤ k ≤ `largest`, whose product has the smallest error.
-
-    Example:
-        >>> best_scale(lambda scale: richardson("gelu", 3, scale), np.float32)
-        4.0
-    """
-    require_at_least("largest", largest, 1)
-    scales = [2.0**k for k in range(1, largest + 1)]
-    return min(scales, key=lambda scale: constructor(scale).error(dtype))
-
-
-SQUARE_POINTS = 20_001  # where the error of a square is measured
 
 
 @dataclass(frozen=True)

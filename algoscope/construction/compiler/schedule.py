@@ -1,26 +1,40 @@
-"""Which layer does what: dead events dropped, the rest as early as they can be.
+"""When and where a program computes: the layer of every event, the rows of registers.
 
 Layer l has two phases: attention at 2l, feed-forward at 2l + 1. What attention writes
-is there for the feed-forward part of its own layer; what that writes, for the next
-layer. Reads move to just before their first use, so that rows are held for less long.
+can be read by the feed-forward part of the same layer; what that part writes, by the
+next layer. Events that the output does not depend on are dropped, the others happen as
+early as they can. Reads then move to just before their first use, so that their rows
+are occupied for fewer layers.
 
-A norm owns the feed-forward part of its layer: LayerNorm divides all that is read
+A norm owns the feed-forward part of its layer, since LayerNorm divides all that is read
 there. Its pads are written by that layer's attention, so a norm of something that the
-same attention reads is made from what it reads.
+same attention reads is computed from the source of that read.
+
+Rows are allocated by a linear scan over the schedule. A register occupies its rows from
+the attention of the layer that writes it, which erases the old contents, to the phase
+that reads it last. `into` hands the rows on to the updated register.
 """
 
 from dataclasses import dataclass
 
-from algoscope.construction.language.events import (
+import numpy as np
+from jaxtyping import Int
+
+from algoscope.construction.compiler.codes import Code
+from algoscope.construction.compiler.numerics import Numerics
+from algoscope.construction.compiler.weights import Frame
+from algoscope.construction.language.program import Program
+from algoscope.construction.language.values import (
     Attend,
     AttentionEvent,
     Event,
     FeedForwardEvent,
     Read,
+    Register,
+    Value,
 )
-from algoscope.construction.language.program import Program
-from algoscope.construction.language.values import Register, Value
-from algoscope.foundation.validation import InvalidValueError
+
+Rows = Int[np.ndarray, " size"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +68,7 @@ class Schedule:
                 last[register] = max(last.get(register, -1), at)
             if event.into is not None:
                 last[event.into] = max(last.get(event.into, -1), self.phase(event))
-        for register in _output(program).terms:
+        for register in program.prediction.terms:
             last[register] = 2 * self.num_layers
         return last
 
@@ -67,20 +81,12 @@ def schedule(program: Program) -> Schedule:
     return Schedule(layers)
 
 
-def _output(program: Program) -> Value:
-    if program.output is None:
-        rule = "say what it predicts"
-        raise InvalidValueError("program", rule, "none", "Call `program.predict`.")
-    return program.output
-
-
 def _registers(values: tuple[Value, ...]) -> set[Register]:
     return {register for value in values for register in value.terms}
 
 
 def _norm(event: Event) -> tuple[Value, ...]:
-    norm = event.norm if isinstance(event, FeedForwardEvent) else None
-    return () if norm is None else (norm,)
+    return () if event.norm is None else (event.norm,)
 
 
 def _norm_sources(event: Event, layers: dict[Event, int]) -> set[Register]:
@@ -96,7 +102,7 @@ def _norm_sources(event: Event, layers: dict[Event, int]) -> set[Register]:
 
 def _alive(program: Program) -> list[Event]:
     """Return the events that the output depends on."""
-    needed = set(_output(program).terms)
+    needed = set(program.prediction.terms)
     alive = []
     for event in reversed(program.events):
         if event.out in needed:
@@ -159,3 +165,76 @@ def _delay_reads(events: list[Event], layers: dict[Event, int]) -> None:
             if register in overwritten:
                 limit = min(limit, layers[overwritten[register]])
         layers[event] = max(layers[event], limit)
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """The rows of every register, and which registers need theirs erased first."""
+
+    frame: Frame
+    rows: dict[Register, Rows]
+    erased: frozenset[Register]  # their rows held something else before
+    spans: dict[Register, tuple[int, int]]  # phases, from first written to last read
+
+    def live(self, layer: int) -> dict[Register, Rows]:
+        """Return the registers that hold something after a layer; −1: before all."""
+        after = 2 * layer + 1
+        return {
+            register: self.rows[register]
+            for register, (first, last) in self.spans.items()
+            if first <= after and last > after
+        }
+
+
+def allocate(
+    program: Program, order: Schedule, code: Code, numerics: Numerics
+) -> Allocation:
+    """Return rows for every register, reusing those of registers no longer needed."""
+    last = order.last_uses(program)
+    rows: dict[Register, Rows] = {}
+    spans: dict[Register, tuple[int, int]] = {}
+    free: list[int] = []  # rows of registers that are no longer needed
+    erased: set[Register] = set()
+    rows[program.token] = np.arange(program.token.size)
+    spans[program.token] = (-1, last.get(program.token, -1))
+    code_start = program.token.size
+    code_size = code.units.shape[1]
+    top = code_start + code_size
+    num_pads = max([1, *(norm.size for event in order.layers for norm in _norm(event))])
+    pads = tuple((top + 2 * k, top + 2 * k + 1) for k in range(num_pads))
+    top += 2 * num_pads
+    reference = None
+    if numerics.pads == "reference":
+        reference = top
+        top += 1
+    overwritten = {event.into for event in order.layers} - {None}
+    for register in program.positions:
+        if register in last or register in overwritten:
+            rows[register] = np.arange(top, top + register.size)
+            spans[register] = (-1, last.get(register, -1))
+            top += register.size
+    held = dict(rows)
+    for layer in range(order.num_layers):
+        events = sorted(order.events(layer), key=order.phase)
+        handed_on = {event.into for event in events}
+        # What is read for the last time in this attention, or earlier, makes room.
+        for register in [r for r in held if spans[r][1] <= 2 * layer]:
+            if register not in handed_on:
+                free += held.pop(register).tolist()
+        free.sort()
+        for event in events:
+            out = event.out
+            spans[out] = (order.phase(event), last.get(out, order.phase(event)))
+            if event.into is None:
+                reused, free = free[: out.size], free[out.size :]
+                fresh = range(top, top + out.size - len(reused))
+                rows[out] = np.array([*reused, *fresh], dtype=int)
+                top += len(fresh)
+                if reused:
+                    erased.add(out)
+            else:
+                rows[out] = rows[event.into]
+                held.pop(event.into)
+            held[out] = rows[out]
+    frame = Frame(top, slice(code_start, code_start + code_size), pads, reference)
+    return Allocation(frame, rows, frozenset(erased), spans)

@@ -1,16 +1,23 @@
 """The exact meaning of a program: what every register holds in every column.
 
-The oracle that compiled weights are held to, and the source of the ranges that they are
-calibrated with. NumPy, in float64; events in program order, one dataset per row.
+Tests compare compiled weights with it, and calibration takes the ranges of operands
+from it. It runs in NumPy and float64, event by event, for many datasets at once.
 """
 
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.construction.language.events import Attend, Event, Head, Multiply, Read
 from algoscope.construction.language.program import Program
 from algoscope.construction.language.timesteps import Timesteps
-from algoscope.construction.language.values import Register, Value
+from algoscope.construction.language.values import (
+    Attend,
+    Event,
+    Head,
+    Multiply,
+    Read,
+    Register,
+    Value,
+)
 from algoscope.foundation.validation import InvalidValueError
 
 Tokens = Float[np.ndarray, "datasets time token"]
@@ -28,10 +35,10 @@ def evaluate(value: Value, state: State) -> Columns:
 
 
 def interpret(program: Program, tokens: Tokens) -> State:
-    """Return what every register that the program ever writes holds.
+    """Return what each register of the program holds after it was written.
 
-    Columns that lack what an algorithm needs run it on zeros, as a transformer does;
-    where that divides zero by zero the result is zero.
+    A column that cannot see an example runs the algorithm on zeros, as a transformer
+    does; where that divides by zero the result is zero.
     """
     datasets, time, size = tokens.shape
     if size != program.dim + 1 or time > program.time:
@@ -54,10 +61,7 @@ def predictions(
     program: Program, tokens: Tokens
 ) -> Float[np.ndarray, "datasets queries"]:
     """Return the program's output at every x̃."""
-    if program.output is None:
-        rule = "say what it predicts"
-        raise InvalidValueError("program", rule, "none", "Call `program.predict`.")
-    return evaluate(program.output, interpret(program, tokens))[:, ::2, 0]
+    return evaluate(program.prediction, interpret(program, tokens))[:, ::2, 0]
 
 
 def _meaning(event: Event, state: State, time: int) -> Columns:

@@ -11,8 +11,8 @@ compiler makes of it.
     multiply       feed-forward: C (p ⊙ q), or C (p ⊙ q) / ‖v‖² through LayerNorm
     divide         feed-forward: v / |c| through LayerNorm
 
-`into=w` adds to a register in place, by the residual connection; the old value is gone
-after that, and using it is refused.
+`into=w` adds to a register in place, through the residual connection. The old value is
+then overwritten, and using it afterwards is an error.
 """
 
 from dataclasses import dataclass, field
@@ -21,17 +21,18 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.construction.language.events import (
+from algoscope.construction.language.timesteps import SELF, Single, Timesteps
+from algoscope.construction.language.values import (
     Attend,
     Divide,
     Event,
-    FeedForwardEvent,
     Head,
     Multiply,
     Read,
+    Register,
+    Value,
+    constant,
 )
-from algoscope.construction.language.timesteps import SELF, Single, Timesteps
-from algoscope.construction.language.values import Register, Value
 from algoscope.foundation.validation import InvalidValueError, require_at_least
 
 
@@ -57,8 +58,8 @@ class Program:
         init=False, default_factory=dict
     )
     output: Value | None = field(init=False, default=None)
-    alike: list[list[Register]] = field(init=False, default_factory=list)
-    _gone: dict[Register, str] = field(init=False, default_factory=dict)
+    alike: list[list[Register]] = field(init=False, default_factory=list)  # in range
+    _overwritten: dict[Register, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self):
         require_at_least("dim", self.dim, 1)
@@ -95,7 +96,7 @@ class Program:
 
     def read(self, source: Value, at: Timesteps, name: str = "read") -> Value:
         """Return the average of `source` over the timesteps K(i)."""
-        at.average(self.time)  # refuses a map that does not fit
+        at.average(self.time)  # rejects a map that does not fit
         if not source.terms and not np.any(source.constant):
             return source
         return self._add(Read(Register(name, source.size), source, at))
@@ -111,7 +112,7 @@ class Program:
 
     def seen(self, k: int) -> Value:
         """Return 1 in columns that see the k-th example, 0 in others."""
-        return self.read(Value.constantly(1.0), Single(2 * k + 1), f"seen{k + 1}")
+        return self.read(constant(1.0), Single(2 * k + 1), f"seen{k + 1}")
 
     def store(self, value: Value, name: str = "stored") -> Value:
         """Return the value in a register of its own."""
@@ -126,7 +127,7 @@ class Program:
         name: str = "attended",
     ) -> Value:
         """Return what heads read that score by content, summed."""
-        at.average(self.time)  # refuses a map that does not fit
+        at.average(self.time)  # rejects a map that does not fit
         if not heads:
             rule = f"hold at least one head for `{name}`"
             raise InvalidValueError("heads", rule, "none")
@@ -161,7 +162,7 @@ class Program:
             raise InvalidValueError("q", rule, f"{q!r} with {q.size}")
         mix = np.eye(p.size) if mix is None else mix
         size = len(mix)
-        plus = Value.constantly(np.zeros(size)) if plus is None else plus
+        plus = constant(np.zeros(size)) if plus is None else plus
         if plus.size != size or mix.shape[1] != p.size:
             rule = f"have {size} components, as `{name}` has, from {p.size} products"
             got = f"{plus.size} in `plus`, a mix of shape {mix.shape}"
@@ -207,8 +208,16 @@ class Program:
         """Make a number the prediction of every column."""
         if value.size != 1:
             raise InvalidValueError("prediction", "be one number", f"{value.size}")
-        self._refuse_unreadable(value)
+        self._require_readable(value)
         self.output = value
+
+    @property
+    def prediction(self) -> Value:
+        """The number that `predict` was called with."""
+        if self.output is None:
+            rule = "say what it predicts"
+            raise InvalidValueError("program", rule, "none", "Call `program.predict`.")
+        return self.output
 
     def _in_rows(self, value: Value) -> Value:
         """Return a value without a constant: LayerNorm divides rows, not biases."""
@@ -218,7 +227,7 @@ class Program:
         """Return the register that a value is, to be updated in place."""
         if into is None:
             return None
-        self._refuse_unreadable(into)
+        self._require_readable(into)
         registers = list(into.terms)
         if (
             len(registers) != 1
@@ -232,27 +241,27 @@ class Program:
             raise InvalidValueError("into", "be a register of the program", "the token")
         return registers[0]
 
-    def _refuse_unreadable(self, value: Value) -> None:
+    def _require_readable(self, value: Value) -> None:
         known = {self.token, *self.positions, *(event.out for event in self.events)}
         for register in value.terms:
             if register not in known:
                 rule = "be made of registers of this program"
                 raise InvalidValueError("value", rule, f"register `{register.name}`")
-            if register in self._gone:
+            if register in self._overwritten:
                 raise InvalidValueError(
                     "value",
                     "be read before it is overwritten",
-                    f"register `{register.name}`, now `{self._gone[register]}`",
+                    f"register `{register.name}`, now `{self._overwritten[register]}`",
                     "Store it under another name first.",
                 )
 
     def _add(self, event: Event) -> Value:
-        norm = event.norm if isinstance(event, FeedForwardEvent) else None
-        for value in (*event.inputs, *(() if norm is None else (norm,))):
-            self._refuse_unreadable(value)
+        norm = () if event.norm is None else (event.norm,)
+        for value in (*event.inputs, *norm):
+            self._require_readable(value)
         self.events.append(event)
         if event.into is not None:
-            self._gone[event.into] = event.out.name
+            self._overwritten[event.into] = event.out.name
         return Value.of(event.out)
 
 

@@ -79,7 +79,7 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Single:
-    """K(i) = {token} for i ≥ token, or for i > token if it is not to read itself."""
+    """K(i) = {token} for i ≥ token; if `later`, for i > token only. Else empty."""
 
     token: int
     later: bool = False
@@ -130,7 +130,7 @@ class Labels:
 
 @dataclass(frozen=True)
 class Sets:
-    """Any map, written out: K(i) = sets[i]."""
+    """Any map, as a list of sets: K(i) = sets[i]."""
 
     sets: tuple[tuple[int, ...], ...]
 
@@ -158,7 +158,7 @@ class Sets:
         return matrix
 
     def quadratic(self, time: int) -> None:
-        """Return nothing: it takes a unit per timestep to tell any set from others."""
+        """Return None: arbitrary sets need one unit per timestep."""
         return
 
 

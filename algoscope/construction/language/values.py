@@ -1,8 +1,13 @@
-"""Registers and linear forms over them: the values that programs compute with.
+"""Registers, values and events: what a program is made of.
 
 A register is a named group of rows of the hidden state. A value is Σ_r M_r h[r] + c, a
 linear form of one column's registers. Sums, scaling, slicing and constant matrices make
 new linear forms and cost nothing: they end up in the weights of whatever reads them.
+
+An event is what the attention or the feed-forward part of one layer can do: it computes
+values and writes a register. Its exact meaning is in `interpreter`, its translation
+into weights in `compile`. `inputs` are the values that an event depends on; `into` is
+the register that it adds to in place, through the residual connection.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
+from algoscope.construction.language.timesteps import Timesteps
 from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
 
 Number = int | float | np.number
@@ -18,7 +24,7 @@ Number = int | float | np.number
 
 @dataclass(frozen=True, eq=False)
 class Register:
-    """Named rows. Two registers of one name are still two registers."""
+    """Named rows. Registers are told apart by identity, not by name."""
 
     name: str
     size: int
@@ -37,7 +43,7 @@ class Value:
         ([[0.0, 2.0]], [1.0])
     """
 
-    __array_ufunc__ = None  # so that matrix @ value asks the value
+    __array_ufunc__ = None  # so that `matrix @ value` calls `__rmatmul__`
 
     def __init__(
         self,
@@ -51,11 +57,6 @@ class Value:
     def of(cls, register: Register) -> "Value":
         """Return what a register holds."""
         return cls({register: np.eye(register.size)}, np.zeros(register.size))
-
-    @classmethod
-    def constantly(cls, vector: "float | Float[np.ndarray, ' size'] | list") -> "Value":
-        """Return a vector that is the same in every column."""
-        return cls({}, np.atleast_1d(np.asarray(vector, np.float64)))
 
     @property
     def size(self) -> int:
@@ -96,9 +97,9 @@ class Value:
 
     def __add__(self, other: "Value | Number | Float[np.ndarray, ' size']") -> "Value":
         if isinstance(other, Number):
-            other = Value.constantly(np.full(self.size, float(other)))
+            other = constant(np.full(self.size, float(other)))
         elif isinstance(other, np.ndarray):
-            other = Value.constantly(other)
+            other = constant(other)
         if self.size != other.size:
             rule = f"have {self.size} components, as {self!r} has"
             raise InvalidValueError("value", rule, f"{other!r} with {other.size}")
@@ -128,17 +129,17 @@ class Value:
         return ~varies
 
     def repeat(self, times: int) -> "Value":
-        """Return (v, v, …): the whole vector, so many times."""
+        """Return (v, v, …): the whole vector, repeated."""
         return np.tile(np.eye(self.size), (times, 1)) @ self
 
     def stretch(self, times: int) -> "Value":
-        """Return (v₁, v₁, …, v₂, v₂, …): each component, so many times."""
+        """Return (v₁, v₁, …, v₂, v₂, …): each component, repeated."""
         return np.repeat(np.eye(self.size), times, axis=0) @ self
 
 
 def constant(vector: "float | list | Float[np.ndarray, ' size']") -> Value:
     """Return a vector that is the same in every column."""
-    return Value.constantly(vector)
+    return Value({}, np.atleast_1d(np.asarray(vector, np.float64)))
 
 
 def join(values: Iterable[Value]) -> Value:
@@ -151,3 +152,82 @@ def join(values: Iterable[Value]) -> Value:
         for start, value in zip(offsets, values, strict=False)
     ]
     return sum(parts[1:], parts[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """out = average of `source` over K(i)."""
+
+    out: Register
+    source: Value
+    at: Timesteps
+    into: None = None
+    norm: None = None
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The values it depends on."""
+        return (self.source,)
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """One head that scores by content: value averaged by softmax(query·key)."""
+
+    query: Value
+    key: Value
+    value: Value
+
+
+@dataclass(frozen=True, eq=False)
+class Attend:
+    """out = into + Σ over heads of Σ_j α_ij value_j; α includes the imaginary zero."""
+
+    out: Register
+    heads: tuple[Head, ...]
+    at: Timesteps
+    into: Register | None = None
+    norm: None = None
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The values it depends on."""
+        return tuple(v for h in self.heads for v in (h.query, h.key, h.value))
+
+
+@dataclass(frozen=True, eq=False)
+class Multiply:
+    """out = into + C (p ⊙ q) / ‖norm‖² + plus."""
+
+    out: Register
+    p: Value
+    q: Value
+    mix: Float[np.ndarray, "out products"]
+    plus: Value
+    into: Register | None = None
+    norm: Value | None = None
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The values it depends on, the norm aside."""
+        return (self.p, self.q, self.plus)
+
+
+@dataclass(frozen=True, eq=False)
+class Divide:
+    """out = value / ‖norm‖; the norm of one number is its absolute value."""
+
+    out: Register
+    value: Value
+    norm: Value
+    into: None = None
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The values it depends on, the norm aside."""
+        return (self.value,)
+
+
+AttentionEvent = Read | Attend
+FeedForwardEvent = Multiply | Divide
+Event = AttentionEvent | FeedForwardEvent

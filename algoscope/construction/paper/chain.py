@@ -1,23 +1,26 @@
-"""Steps as the layers of a transformer, one for each (paper lemma 1)."""
+"""Chains of steps as transformers, one layer for each step (paper lemma 1).
+
+`Chain` names the steps of a whole algorithm, runs them exactly and compiles them;
+`assemble` writes the layers of any sequence of steps.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from algoscope.construction.compiler.codes import Code, choose_code
-from algoscope.construction.compiler.compile import (
+from algoscope.construction.compiler.numerics import Numerics
+from algoscope.construction.compiler.numerics import numerics as default_numerics
+from algoscope.construction.compiler.weights import (
     assemble_transformer,
     code_and_pads,
     require_supported,
+    stack,
+    write_layer,
 )
-from algoscope.construction.compiler.layer_weights import stack, write_layer
-from algoscope.construction.compiler.numerics import Numerics
-from algoscope.construction.compiler.numerics import numerics as default_numerics
 from algoscope.construction.paper.primitives import write_pads
 from algoscope.construction.paper.steps import Entry, Layout, Parallel, State, Step
 from algoscope.foundation.validation import InvalidValueError, require_at_least
@@ -25,72 +28,8 @@ from algoscope.model.layer import TransformerLayer
 from algoscope.model.tokens import NumpyTokens, example_tokens
 from algoscope.model.transformer import Transformer
 
-
-@dataclass(frozen=True)
-class Assembly:
-    """Steps as layers, and the parts of the hidden state that they need."""
-
-    layout: Layout
-    code: Code
-    layers: TransformerLayer
-    numerics: Numerics
-
-    @property
-    def positions(self) -> Float[np.ndarray, "time hidden"]:
-        """The code and the pads, all else zero."""
-        return code_and_pads(self.layout.frame, self.code, self.numerics)
-
-
-def assemble(
-    registers: dict[str, int],
-    steps: Sequence[Step],
-    like: Sequence[State | float],
-    time: int,
-    numerics: Numerics,
-    columns: Sequence[Sequence[int]] | None = None,
-) -> Assembly:
-    """Return one layer per step.
-
-    `like` says for each how large its factors get, and `columns` where that counts.
-    """
-    require_supported(numerics, divides=any(step.scales_pads for step in steps))
-    maps = [each for step in steps for each in step.maps]
-    code = choose_code(maps, time, numerics.digits)
-    bare = Layout(registers)
-    layout = Layout(
-        registers,
-        scratch_size=max((s.scratch_size(bare, numerics) for s in steps), default=0),
-        code_size=code.units.shape[1],
-        has_reference=numerics.pads == "reference",
-    )
-    layers, scaled = [], False
-    columns = [range(time)] * len(steps) if columns is None else columns
-    for step, state, at in zip(steps, like, columns, strict=True):
-        plan = step.plan(layout, numerics, state, at)
-        if scaled and not step.scales_pads:
-            write_pads(plan, layout, numerics)
-        scaled = step.scales_pads
-        layers.append(write_layer(plan, layout.frame, code, numerics))
-    return Assembly(layout, code, stack(layers, numerics), numerics)
-
-
-def run_step(
-    step: Step, registers: dict[str, int], state: State, numerics: Numerics
-) -> State:
-    """Return the registers after a step, computed by a layer with its weights."""
-    time = state.shape[-2]
-    assembly = assemble(registers, [step], [state], time, numerics)
-    layout = assembly.layout
-    h = np.broadcast_to(assembly.positions, (*state.shape[:-1], layout.frame.hidden))
-    h = h.reshape(-1, time, layout.frame.hidden).copy()
-    h[..., : layout.num_rows] = state.reshape(len(h), time, -1)
-    layer = jax.tree.map(lambda leaf: leaf[0], assembly.layers)
-    after, _ = layer(jnp.asarray(h, numerics.dtype), numerics.block)
-    return np.asarray(after[..., : layout.num_rows], np.float64).reshape(state.shape)
-
-
-# What the paper's formulas divide all factors by, besides the S of `paper_numerics`:
-# tuned at d = 4, n = 1.
+# The paper's formulas divide all factors by this, besides the S of `paper_numerics`.
+# Tuned at d = 4, n = 1.
 PAPER_SCALE = 4.0
 
 
@@ -152,7 +91,7 @@ class Chain:
     def live(self) -> list[set[Entry]]:
         """What the prediction depends on: before the first step and after every one.
 
-        The rest is what the steps happen to compute in columns not meant.
+        Steps run in every column; what they compute in other columns is not used.
         """
         live = [{("prediction", self.time - 1)}]
         for step in reversed(self.steps):
@@ -171,8 +110,8 @@ class Chain:
     ) -> Transformer:
         """Return the transformer that runs the chain, one layer per step.
 
-        Products are made for factors as large as those of `tokens`: datasets, by
-        default of the paper's task. The paper's formulas take one scale for all.
+        Products are precise for factors as large as those that arise on `tokens`, by
+        default datasets of the paper's task. The paper's formulas use one scale.
         """
         numerics = numerics or default_numerics()
         if tokens is None:
@@ -211,3 +150,52 @@ class Chain:
             for name, column in live:
                 numbers = state[..., column, layout.rows(name)]
                 numerics.require_bounded(f"register {name} after {label}", numbers)
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """Steps as layers, and the parts of the hidden state that they need."""
+
+    layout: Layout
+    code: Code
+    layers: TransformerLayer
+    numerics: Numerics
+
+    @property
+    def positions(self) -> Float[np.ndarray, "time hidden"]:
+        """The code and the pads, all else zero."""
+        return code_and_pads(self.layout.frame, self.code, self.numerics)
+
+
+def assemble(
+    registers: dict[str, int],
+    steps: Sequence[Step],
+    like: Sequence[State | float],
+    time: int,
+    numerics: Numerics,
+    columns: Sequence[Sequence[int]] | None = None,
+) -> Assembly:
+    """Return one layer per step.
+
+    `like` holds for each step a state, or a number, that tells how large its factors
+    get; `columns` are the columns of that state to look at, by default all.
+    """
+    require_supported(numerics, divides=any(step.scales_pads for step in steps))
+    maps = [each for step in steps for each in step.maps]
+    code = choose_code(maps, time, numerics.digits)
+    bare = Layout(registers)
+    layout = Layout(
+        registers,
+        scratch_size=max((s.scratch_size(bare, numerics) for s in steps), default=0),
+        code_size=code.units.shape[1],
+        has_reference=numerics.pads == "reference",
+    )
+    layers, scaled = [], False
+    columns = [range(time)] * len(steps) if columns is None else columns
+    for step, state, at in zip(steps, like, columns, strict=True):
+        plan = step.plan(layout, numerics, state, at)
+        if scaled and not step.scales_pads:
+            write_pads(plan, layout, numerics)
+        scaled = step.scales_pads
+        layers.append(write_layer(plan, layout.frame, code, numerics))
+    return Assembly(layout, code, stack(layers, numerics), numerics)

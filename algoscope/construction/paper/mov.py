@@ -2,16 +2,16 @@
 
     mov(s, t, r, w)       h′_t[w] = h_s[r], other columns as they were
 
-It is no RAW: as RAW it would overwrite w in the other columns as well (erratum 9), so
-its heads read in column t alone.
+It is not a RAW: a RAW would overwrite w in the other columns as well (erratum 9), so
+the heads of mov read in column t alone.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from algoscope.construction.compiler.layer_weights import Plan
 from algoscope.construction.compiler.numerics import Numerics
+from algoscope.construction.compiler.weights import Plan
 from algoscope.construction.language.timesteps import (
     SELF,
     Average,
@@ -51,8 +51,8 @@ class Only:
 class Mov(Primitive):
     """Copies `read` of one column to `write` of another (errata 6-9).
 
-    Printed with the two columns in the other order in appendices A and B (erratum 8),
-    and with r and w in the other order as RAW (erratum 7).
+    Appendices A and B of the paper swap the two columns (erratum 8), its RAW form swaps
+    r and w (erratum 7).
     """
 
     source: int  # s
@@ -79,7 +79,7 @@ class Mov(Primitive):
         return Only(self.source, self.target), Only(self.target, self.target)
 
     def check(self, layout: Layout) -> None:
-        """Refuse registers of different sizes."""
+        """Reject registers of different sizes."""
         layout.require_size(self.read, layout.size(self.write), self)
 
     def exact(self, state: State, layout: Layout) -> State:
@@ -95,7 +95,7 @@ class Mov(Primitive):
         return after
 
     def sources(self, name: str, column: int, time: int) -> set[Entry]:
-        """Return what is copied, in column t; what was there, in others."""
+        """Return the source in column t, and the old contents in other columns."""
         if column == self.target:
             return {(self.read, self.source)}
         return {(self.write, column)}
@@ -107,7 +107,7 @@ class Mov(Primitive):
     def add_to(
         self, plan: Plan, layout: Layout, numerics: Numerics, scratch: slice
     ) -> None:
-        """Add h_s[r] − h_t[w] to w, in column t: at once, or through the scratch."""
+        """Add h_s[r] − h_t[w] to w in column t, directly or through scratch rows."""
         frame, identity = layout.frame, np.eye(layout.size(self.write))
         r, w = layout.rows(self.read), layout.rows(self.write)
         into = w if numerics.bypass is None else scratch

@@ -1,11 +1,13 @@
-"""The primitives that are one RAW each: aff, dot and mul (paper §3.1, app. C.3, C.5).
+"""The primitives aff, dot, mul and div (paper §3.1, app. C.3, C.5, C.6).
 
     aff(r, r′, w)         h′[w] = W₁ h[r] + W₂ h[r′] + b
     dot(r, r′, w)         h′[w] = h[r]ᵀ h[r′]
     mul(a, b, c, r, r′, w)  h′[w] = A₁A₂, for A₁ ∈ ℝᵃˣᵇ in h[r] and A₂ ∈ ℝᵇˣᶜ in h[r′]
+    div(r, r′, w)         h′[w] = h[r] / |h[r′]|
 
-They run in every column; matrices are stored by rows. The other two, mov and div, are
-no RAW: see `mov` and `division`.
+They run in every column; matrices are stored by rows. The first three are one RAW each.
+div is not: it scales the pads of LayerNorm, which then divides. The fifth primitive is
+in `mov`.
 """
 
 from dataclasses import dataclass
@@ -13,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.construction.compiler.layer_weights import Plan
 from algoscope.construction.compiler.numerics import Numerics
+from algoscope.construction.compiler.weights import Plan
 from algoscope.construction.language.timesteps import SELF
 from algoscope.construction.paper.raw import Raw
 from algoscope.construction.paper.steps import Layout, Operand, Primitive, State
@@ -31,7 +33,7 @@ class _AsRaw(Primitive):
         raise NotImplementedError
 
     def check(self, layout: Layout) -> None:
-        """Refuse registers of the wrong size."""
+        """Reject registers of the wrong size."""
         self.raw(layout).check(layout)
 
     def factors(self, state: State, layout: Layout) -> tuple[Operand, Operand]:
@@ -46,7 +48,7 @@ class _AsRaw(Primitive):
 
 
 class _Product(_AsRaw):
-    """A primitive that multiplies what is in two registers."""
+    """A primitive that multiplies two registers."""
 
     read: str
     other: str
@@ -64,7 +66,7 @@ class _Product(_AsRaw):
 
 @dataclass(frozen=True, eq=False)
 class Aff(_AsRaw):
-    """W₁ h[read] + W₂ h[other] + b; a number stands for so many times I.
+    """W₁ h[read] + W₂ h[other] + b; a number c stands for the matrix cI.
 
     Erratum 12: all of `write` is written, not its first row.
     """
@@ -81,7 +83,7 @@ class Aff(_AsRaw):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """One register, or two, or none."""
+        """The registers that are given, at most two."""
         return tuple(each for each in (self.read, self.other) if each is not None)
 
     def _matrix(self, name: str, register: str | None, layout: Layout) -> Matrix:
@@ -213,7 +215,7 @@ class Dot(_Product):
 def write_pads(
     plan: Plan, layout: Layout, numerics: Numerics, divisor: str | None = None
 ) -> None:
-    """Make the pads ±N·c; without a divisor ±N, after a division (erratum 40)."""
+    """Set the pads to ±N·c, or back to ±N after a division (erratum 40)."""
     form = layout.frame.form(1)
     form[0, -1 if divisor is None else layout.rows(divisor)] = 1
     plan.write_pads(layout.frame, numerics.pad, [(SELF, form)])
@@ -239,7 +241,7 @@ class Div(Primitive):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """What is divided, and what by."""
+        """What is divided, and the divisor."""
         return (self.read, self.divisor)
 
     @property
@@ -248,7 +250,7 @@ class Div(Primitive):
         return (self.read,)
 
     def check(self, layout: Layout) -> None:
-        """Refuse registers of the wrong size."""
+        """Reject registers of the wrong size."""
         layout.require_size(self.divisor, 1, self)
         layout.require_size(self.read, layout.size(self.write), self)
 
@@ -265,7 +267,7 @@ class Div(Primitive):
     def add_to(
         self, plan: Plan, layout: Layout, numerics: Numerics, scratch: slice
     ) -> None:
-        """Write N·c − (what was there) to the pads, and let h[read] through."""
+        """Set the pads to ±N·c, and pass h[read] through the feed-forward part."""
         r, w = layout.rows(self.read), layout.rows(self.write)
         identity = np.eye(layout.size(self.write))
         own = plan.head(SELF, layout.frame).value

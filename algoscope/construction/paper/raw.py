@@ -3,17 +3,18 @@
     h′ᵢ[w] = W_o ((W_a/|K(i)| Σ_{k ∈ K(i)} h_k[r]) ⊛ W hᵢ[s]) + b,   ⊛ either + or ⊙
 
 A head that follows K reads h[r], the feed-forward part does the arithmetic and writes.
-Three readings differ from the print. K(i) may hold i itself (erratum 10: dot and aff
-read their own column). Where K(i) is empty the imaginary timestep takes the weight and
-the head reads zero (erratum 29: without it, it would read an average of everything).
-And a number of t enters the units of its own product only, together with W h[s]
-(errata 43, 44).
+This differs from the paper's text in three points. K(i) may hold i itself (erratum 10:
+dot and aff read their own column). Where K(i) is empty the imaginary timestep takes the
+weight and the head reads zero (erratum 29: without it, the head would read an average
+of everything). And a number of t enters the units of its own product only, together
+with W h[s] (errata 43, 44).
 
-Numerics without a `bypass` let attention alone do what is linear, since W_o W_a h[r]
-and −h[w] are linear in h: exact, and old contents leave no trace. With a `bypass` N,
-the paper's way, the feed-forward part does it through σ(N + u) − N. What K reads
-elsewhere goes to scratch rows first, the paper's t, whose old contents a second head
-removes (erratum 42: with +1 on the diagonal of W^V and −1 in W^F).
+Without a `bypass` in its numerics, attention alone does what is linear, since
+W_o W_a h[r] and −h[w] are linear in h; this is exact, and old contents leave no trace.
+With a `bypass` N, the paper's way, the feed-forward part does it through σ(N + u) − N.
+What a head reads for the feed-forward part goes to scratch rows, the paper's t, whose
+old contents a second head removes (erratum 42: with +1 on the diagonal of W^V and −1 in
+W^F).
 
 A step has two meanings, written independently of each other: what it does to the
 registers, exactly (`exact`), and the plan of a layer that does it (`plan`).
@@ -25,8 +26,8 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.construction.compiler.layer_weights import Plan
 from algoscope.construction.compiler.numerics import Numerics
+from algoscope.construction.compiler.weights import Plan
 from algoscope.construction.language.timesteps import SELF, Timesteps
 from algoscope.construction.paper.steps import Entry, Layout, Operand, State, Step
 from algoscope.foundation.validation import InvalidValueError, require_choice
@@ -39,8 +40,8 @@ class Raw(Step):
     """h′ᵢ[w] = W_o ((W_a/|K(i)| Σ h_k[r]) ⊛ W hᵢ[s]) + b; a matrix left out is I."""
 
     kind: Kind
-    r: str | None  # read where `timesteps` says; none: zero
-    s: str | None  # read where it is; none: zero
+    r: str | None  # read at `timesteps`; None: zero
+    s: str | None  # read in its own column; None: zero
     w: str  # written
     timesteps: Timesteps = SELF
     w_a: Float[np.ndarray, "inner read"] | None = None
@@ -117,7 +118,7 @@ class Raw(Step):
         return found[0], found[1], found[2], b
 
     def check(self, layout: Layout) -> None:
-        """Refuse registers that are not there or have the wrong size."""
+        """Reject registers that do not exist or have the wrong size."""
         self.matrices(layout)
 
     def exact(self, state: State, layout: Layout) -> State:
@@ -150,7 +151,7 @@ class Raw(Step):
         return found
 
     def scratch_size(self, layout: Layout, numerics: Numerics) -> int:
-        """Return the size of t: of what a head reads for the feed-forward part."""
+        """Return the size of t, what a head reads for the feed-forward part."""
         if self.timesteps == SELF or self.r is None or self._by_attention(numerics):
             return 0
         return len(self.matrices(layout)[0])
@@ -186,12 +187,8 @@ class Raw(Step):
         if self.kind == "+":
             plan.linear[w] += w_o @ (p + q)
         else:
-            out = np.zeros((frame.hidden, len(w_a)))
-            out[w] = w_o
-            plan.p, plan.q = np.vstack([plan.p, p]), np.vstack([plan.q, q])
-            plan.out = np.hstack([plan.out, out])
-            plan.p_range = np.concatenate([plan.p_range, np.ones(len(w_a))])
-            plan.q_range = np.concatenate([plan.q_range, np.ones(len(w_a))])
+            ranges = np.ones(len(w_a)), np.ones(len(w_a))  # `Step.plan` sets them
+            plan.add_products(w, w_o, (p, q), ranges)
         plan.linear[w, -1] += b
         # The feed-forward part can only multiply what attention has not removed.
         in_place = self.w in self.fed or numerics.bypass is not None

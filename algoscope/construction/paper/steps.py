@@ -1,9 +1,14 @@
-"""Named rows of the hidden state (paper §3: "the entries between rows i and j").
+"""Steps of the paper's chains, and the layout of the registers that they work on.
 
-The paper gives registers by their first and last row; here they have names, and the
-rows follow from the order in which they are declared. Below them come rows that belong
-to no register: scratch (the paper's t), the position code, the pads of LayerNorm and
-the reference row.
+A `Step` is what one layer does to the registers. It has an exact meaning and a plan of
+weights; `raw`, `primitives` and `mov` define the steps of the paper, and `Parallel`
+puts several into one layer.
+
+A `Layout` places named registers in the rows of the hidden state. The paper gives
+registers by their first and last row (§3: "the entries between rows i and j"); here
+they have names, and the rows follow from the order in which they are declared. Below
+them come rows that belong to no register: scratch (the paper's t), the position code,
+the pads of LayerNorm and the reference row.
 """
 
 from collections.abc import Sequence
@@ -12,14 +17,18 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.construction.compiler.layer_weights import Frame, Plan
 from algoscope.construction.compiler.numerics import Numerics
+from algoscope.construction.compiler.weights import Frame, Plan
 from algoscope.construction.language.timesteps import Timesteps
 from algoscope.foundation.validation import (
     InvalidValueError,
     require_at_least,
     require_choice,
 )
+
+State = Float[np.ndarray, "*batch time rows"]  # the registers' rows of H, transposed
+Operand = Float[np.ndarray, "*batch time inner"]
+Entry = tuple[str, int]  # a register in a column
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,7 @@ class Layout:
         return Frame(top, code, (pads,), None)
 
     def size(self, name: str | None) -> int:
-        """Return the size of a register; none has size 0."""
+        """Return the size of a register, 0 for None."""
         if name is None:
             return 0
         require_choice("register", name, self.registers)
@@ -74,25 +83,20 @@ class Layout:
         return sum(self.registers[each] for each in names[: names.index(name)])
 
     def rows(self, name: str | None) -> slice:
-        """Return the rows of a register; none has none."""
+        """Return the rows of a register, no rows for None."""
         if name is None:
             return slice(0, 0)
         return slice(self.start(name), self.start(name) + self.size(name))
 
     def require_size(self, name: str, size: int, operation: object) -> None:
-        """Refuse a register that has not the size an operation needs."""
+        """Reject a register that does not have the size that an operation needs."""
         if self.size(name) != size:
             rule = f"have size {size} for {operation}"
             raise InvalidValueError(name, rule, self.size(name))
 
 
-State = Float[np.ndarray, "*batch time rows"]  # the registers' rows of H, transposed
-Operand = Float[np.ndarray, "*batch time inner"]
-Entry = tuple[str, int]  # a register in a column
-
-
 class Step:
-    """What one layer does to the registers: an exact meaning, and a plan of weights."""
+    """What one layer does to the registers: an exact meaning, and a plan of a layer."""
 
     scales_pads = False  # whether it leaves the pads of LayerNorm at ±N·c
 
@@ -103,7 +107,7 @@ class Step:
 
     @property
     def fed(self) -> tuple[str, ...]:
-        """The registers that its feed-forward part reads: they must last so long."""
+        """The registers that its feed-forward part reads, after attention has run."""
         return ()
 
     @property
@@ -112,7 +116,7 @@ class Step:
         return ()
 
     def check(self, layout: Layout) -> None:
-        """Refuse registers that are not there or have the wrong size."""
+        """Reject registers that do not exist or have the wrong size."""
         raise NotImplementedError
 
     def exact(self, state: State, layout: Layout) -> State:
@@ -146,8 +150,8 @@ class Step:
     ) -> Plan:
         """Return the layer that does it.
 
-        Products are precise for factors up to a number; or, with safety, up to those
-        that arise from registers `like` these, in the columns that count.
+        Products are precise for factors up to the number `like`; or, if it is a state,
+        up to the factors that arise from it in these columns, times the safety factor.
         """
         self.check(layout)
         plan = Plan.empty(layout.frame)
@@ -168,7 +172,7 @@ def _largest(operand: Operand) -> Float[np.ndarray, " inner"]:
 
 
 class Primitive(Step):
-    """A step with one result, from what is in the same column."""
+    """A step with one result, computed from registers of the same column."""
 
     write: str
 
@@ -183,7 +187,7 @@ class Primitive(Step):
         raise NotImplementedError
 
     def sources(self, name: str, column: int, time: int) -> set[Entry]:
-        """Return what is read."""
+        """Return the registers that are read, in the same column."""
         return {(read, column) for read in self.reads}
 
 

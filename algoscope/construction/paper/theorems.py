@@ -1,4 +1,7 @@
-"""Theorems 1 and 2, line by line as in appendices A and B, and their stackings."""
+"""The chains of Theorems 1 and 2, line by line as in appendices A and B.
+
+`sgd_chain` and `ridge_chain` repeat them for any number of examples.
+"""
 
 import numpy as np
 from jaxtyping import Float
@@ -18,7 +21,7 @@ def theorem_1(
 ) -> Chain:
     """Return w′ᵀx₂ for w′ = w − 2α(x₁(wᵀx₁ − y₁) + λw), in 9 layers (appendix A).
 
-    Erratum 16: in print the prediction overwrites a row of g; here it has its own.
+    Erratum 16: in the paper the prediction overwrites a row of g; here it has its own.
     """
     require_not_negative("learning_rate", learning_rate)
     require_not_negative("penalty", penalty)
@@ -42,7 +45,7 @@ def theorem_1(
             ("wᵀx − y", Aff("wx", "y", "e", w_2=-1.0)),
             ("x(wᵀx − y)", Mul(dim, 1, 1, "x", "e", "xe")),
             ("write w", Aff(None, None, "w", b=w)),
-            # Errata 13, 14: +λ, where −λ and −2λ are printed.
+            # Errata 13, 14: +λ, where the paper has −λ and −2λ.
             ("x(wᵀx − y) + λw", Aff("xe", "w", "g", w_2=penalty)),
             ("w′", Aff("w", "g", "w", w_2=-2 * learning_rate)),
             ("move w′", Mov(1, 2, "w", "w")),

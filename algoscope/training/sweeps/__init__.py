@@ -1,8 +1,8 @@
 """Sweeps: many training runs in one store, on one machine or on many (paper app. D).
 
 A `Grid` expands to configurations; `train_all` trains each of them exactly once, in
-`STORE/<run id>/`, on an engine: inline, processes, ray or slurm. What a store holds is
-read from its directories, so every engine, and every process beside it, sees the same.
+`STORE/<run id>/`, on an engine: inline, processes, ray or slurm. The status of a store
+is read from its directories, so every engine and every other process sees the same.
 Nothing here imports JAX before a run is trained or read.
 """
 

@@ -1,8 +1,10 @@
-"""Where runs are trained: executors in the shape of `concurrent.futures`.
+"""Engines: where the runs of a sweep are trained.
 
-`submit(function, *arguments)` returns a `Future`. All engines but `Inline` have slots:
-threads that hand one job at a time to a worker elsewhere, and hand it out again when
-the worker is lost. A job must therefore be able to start where it was cut off.
+An engine is an executor as in `concurrent.futures`: `submit(function, *arguments)`
+returns a `Future`. `Inline` runs jobs in this process, `Processes` in worker processes
+of this machine; `clusters.py` has those for Ray and Slurm. All but `Inline` have slots:
+threads that each give one job at a time to a worker, and give it to another worker when
+that one is lost. So a job must be able to resume where it was cut off.
 """
 
 import importlib
@@ -29,12 +31,12 @@ from algoscope.foundation.validation import (
 
 EngineKind = Literal["inline", "processes", "ray", "slurm"]
 ENGINES: tuple[str, ...] = get_args(EngineKind)
-ATTEMPTS = 3  # workers that one job may lose
+ATTEMPTS = 3  # how many workers one job may lose
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """What engines on clusters want to know."""
+    """Options of the engines that have workers."""
 
     cpus_per_run: int = 1  # cores, and XLA threads, of each run
     address: str = "local"  # of a Ray cluster; local: start one on this machine
@@ -48,6 +50,45 @@ class EngineOptions:
 
 
 DEFAULT_OPTIONS = EngineOptions()
+
+
+def open_engine(
+    engine: str,
+    store: Path,
+    workers: int | None = None,
+    options: EngineOptions = DEFAULT_OPTIONS,
+) -> Executor:
+    """Return the engine of this name; `workers` is how many runs it trains at once."""
+    require_engine(engine, workers)
+    if engine == "inline":
+        return Inline()
+    if engine == "processes":
+        return Processes(workers, options)
+    from algoscope.training.sweeps.clusters import RayCluster, Slurm
+
+    if engine == "ray":
+        return RayCluster(workers, options)
+    return Slurm(workers, options, store / "slurm")
+
+
+def require_engine(engine: str, workers: int | None) -> None:
+    """Reject an unknown engine, or one without workers."""
+    require_choice("engine", engine, ENGINES)
+    if workers is not None:
+        require_at_least("workers", workers, 1)
+
+
+def require_package(name: str, engine: str) -> Any:
+    """Import the package that an engine needs, or say in one line how to install it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InvalidValueError(
+            "engine",
+            f"have the package {name}",
+            f"{engine!r} without it",
+            f"Install algoscope[{engine}], or use --engine processes.",
+        ) from error
 
 
 class WorkerLostError(RuntimeError):
@@ -68,7 +109,7 @@ class Inline(Executor):
 
 
 class Slots(ThreadPoolExecutor):
-    """An executor whose threads wait for workers elsewhere."""
+    """An executor whose threads wait for workers in other processes."""
 
     def __init__(self, slots: int):
         super().__init__(slots)
@@ -76,7 +117,7 @@ class Slots(ThreadPoolExecutor):
 
     @abstractmethod
     def run(self, fn: Callable, *args: Any) -> Any:
-        """Return what a job returns in a worker; WorkerLostError if that is lost."""
+        """Run a job in a worker; raise WorkerLostError if the worker is lost."""
 
     def abandon(self) -> None:
         """End all workers at once."""
@@ -104,94 +145,8 @@ class Slots(ThreadPoolExecutor):
         super().__exit__(kind, error, trace)
 
 
-def require_engine(engine: str, workers: int | None) -> None:
-    """Refuse an engine that there is not, or one without workers."""
-    require_choice("engine", engine, ENGINES)
-    if workers is not None:
-        require_at_least("workers", workers, 1)
-
-
-def open_engine(
-    engine: str,
-    store: Path,
-    workers: int | None = None,
-    options: EngineOptions = DEFAULT_OPTIONS,
-) -> Executor:
-    """Return the engine of this name; `workers` is how many runs go on at once."""
-    require_engine(engine, workers)
-    if engine == "inline":
-        return Inline()
-    if engine == "processes":
-        return Processes(workers, options)
-    if engine == "ray":
-        from algoscope.training.sweeps.ray import RayCluster
-
-        return RayCluster(workers, options)
-    from algoscope.training.sweeps.slurm import Slurm
-
-    return Slurm(workers, options, store / "slurm")
-
-
-def require_package(name: str, engine: str) -> Any:
-    """Import what an engine needs, or say in one line how to install it."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise InvalidValueError(
-            "engine",
-            f"have the package {name}",
-            f"{engine!r} without it",
-            f"Install algoscope[{engine}], or use --engine processes.",
-        ) from error
-
-
-def limit_threads(cpus: int) -> None:
-    """Give XLA in this process so many threads, and one device."""
-    os.environ["NPROC"] = str(cpus)  # XLA reads it when it starts
-    import jax
-
-    jax.config.update("jax_num_cpu_devices", 1)
-
-
-def limited(cpus: int, fn: Callable, *args: Any) -> Any:
-    """Run a job in a process of a cluster, on so many cores."""
-    limit_threads(cpus)
-    return fn(*args)
-
-
-def prepare_process(cpus: int) -> int:
-    """Make this process a worker of the sweep that started it; returns its id."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the sweep's to handle
-    Thread(target=_end_with_parent, daemon=True).start()
-    limit_threads(cpus)
-    return os.getpid()
-
-
-def _end_with_parent() -> None:
-    """A sweep that is killed takes its workers with it, whose runs are then free."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-class Worker:
-    """One process, in a pool of its own, so that its end breaks no other's."""
-
-    def __init__(self, cpus: int):
-        # spawn: a fork of a process in which JAX runs would dead-lock.
-        context = multiprocessing.get_context("spawn")
-        self.pool = ProcessPoolExecutor(1, mp_context=context)
-        self.process = self.pool.submit(prepare_process, cpus).result()
-
-    def kill(self) -> None:
-        """End the process at once."""
-        with suppress(ProcessLookupError):
-            os.kill(self.process, signal.SIGKILL)
-
-
 class Processes(Slots):
-    """As many workers as there are cores, or `workers`; started when first needed."""
+    """Worker processes, by default one per core; each starts when first needed."""
 
     def __init__(self, workers: int | None, options: EngineOptions):
         self.cpus = options.cpus_per_run
@@ -203,7 +158,7 @@ class Processes(Slots):
         self.alive: set[Worker] = set()
 
     def run(self, fn: Callable, *args: Any) -> Any:
-        """Run a job in a worker that has nothing to do."""
+        """Run a job in an idle worker."""
         worker = self.idle.get()
         try:
             if worker is None:
@@ -225,7 +180,46 @@ class Processes(Slots):
             worker.kill()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the workers when they have done what they were given."""
+        """End the workers when they have finished their jobs."""
         super().shutdown(wait, cancel_futures=cancel_futures)
         for worker in list(self.alive):
             worker.pool.shutdown(wait)
+
+
+class Worker:
+    """One process, in a pool of its own, so that its end breaks no other pool."""
+
+    def __init__(self, cpus: int):
+        # spawn: a fork of a process in which JAX runs would deadlock.
+        context = multiprocessing.get_context("spawn")
+        self.pool = ProcessPoolExecutor(1, mp_context=context)
+        self.process = self.pool.submit(_prepare_process, cpus).result()
+
+    def kill(self) -> None:
+        """End the process at once."""
+        with suppress(ProcessLookupError):
+            os.kill(self.process, signal.SIGKILL)
+
+
+def _prepare_process(cpus: int) -> int:
+    """Make this process a worker of the sweep that started it; return its id."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the sweep handles Ctrl-C
+    Thread(target=_end_with_parent, daemon=True).start()
+    limit_threads(cpus)
+    return os.getpid()
+
+
+def _end_with_parent() -> None:
+    """End this worker, which frees its run, when its sweep is killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def limit_threads(cpus: int) -> None:
+    """Limit XLA in this process to so many threads, and to one device."""
+    os.environ["NPROC"] = str(cpus)  # XLA reads it when it starts
+    import jax
+
+    jax.config.update("jax_num_cpu_devices", 1)

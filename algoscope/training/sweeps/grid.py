@@ -1,4 +1,9 @@
-"""Grids: every combination of a few values of a few hyper-parameters (paper §4.2)."""
+"""Grids of hyper-parameters (paper §4.2), and the file that keeps one in a store.
+
+A `Grid` is every combination of a few values of a few fields of a configuration. A
+`SavedSweep` is a grid in `STORE/sweeps/ID.json`, so that it can be resumed by its store
+alone.
+"""
 
 import hashlib
 import itertools
@@ -19,11 +24,12 @@ from algoscope.foundation.validation import (
 from algoscope.training.config import TrainingConfig, preset
 
 FIELDS = {each.name: each.type for each in fields(TrainingConfig)}
+SWEEPS = "sweeps"  # the directory of a store that holds its sweeps
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A configuration, and the values that some of its fields take in its place.
+    """A configuration, and the values that replace some of its fields.
 
     Example:
         >>> from algoscope.training.config import preset
@@ -46,7 +52,7 @@ class Grid:
             if len(set(values)) < len(values):
                 shown = ", ".join(map(str, values))
                 raise InvalidValueError(name, "have each value once", shown)
-        # In one order and of one kind, so that equal grids have equal ids.
+        # In one order and of one type, so that equal grids have equal ids.
         ordered = {name: self.axes[name] for name in FIELDS if name in self.axes}
         for name, values in ordered.items():
             if FIELDS[name] is float:
@@ -63,7 +69,7 @@ class Grid:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The combinations that no run can have, each with the reason."""
+        """The combinations that are not valid configurations, each with the reason."""
         return self._expansion[1]
 
     @cached_property
@@ -114,10 +120,6 @@ GRIDS: dict[str, Grid] = {
 }
 
 
-SWEEPS = "sweeps"
-FORMAT = "algoscope sweep"
-
-
 @dataclass(frozen=True)
 class SavedSweep:
     """A grid that is trained in a store."""
@@ -142,7 +144,7 @@ class SavedSweep:
 
 
 def saved_sweeps(store: Path) -> dict[str, SavedSweep]:
-    """Return the sweeps of a store by id; a store without any is refused."""
+    """Return the sweeps of a store by id; reject a store without any."""
     paths = sorted((store / SWEEPS).glob("*.json"))
     if not paths:
         raise InvalidValueError("store", "hold a saved sweep", store)

@@ -1,22 +1,35 @@
-"""How a run ended, as its directory tells.
+"""The store of a sweep: how each run ended, and how far the others are.
 
-A finished run is its finished model; `outcome.json` is written for the others:
+Everything is read from the runs' directories, so every process sees the same. A
+finished run is one with a finished model; `outcome.json` is written for runs that end
+otherwise:
 
     {"status": "diverged" or "failed", "reason": "…", "traceback": "…"}
 """
 
 import json
+import time
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from threading import Event, Thread
+from typing import Any, Literal
 
+from algoscope.foundation.files import read_json, write_json
 from algoscope.foundation.text import duration
 from algoscope.training.config import TrainingConfig
 from algoscope.training.cost import core_seconds
 from algoscope.training.lock import is_held
 
 OUTCOME = "outcome.json"
+RunState = Literal["pending", "running", "finished", "diverged", "failed"]
+# What a user wants to see first.
+ORDER: tuple[RunState, ...] = ("running", "failed", "diverged", "pending", "finished")
+TAIL = 1 << 14  # bytes: the last rows of the metrics, with an SPD among them
+INTERVAL = 1.0  # seconds between two reads of a store, or more if reading takes long
+SHARE = 0.05  # of the time that may be spent on reading
 
 
 @dataclass(frozen=True)
@@ -27,31 +40,22 @@ class Outcome:
     directory: Path
     status: Literal["finished", "diverged", "failed"]
     reason: str = ""  # why not finished
-    seconds: float = 0.0  # of training, over all sittings
+    seconds: float = 0.0  # of training, without interruptions
 
 
 def read_outcome(config: TrainingConfig, directory: Path) -> Outcome | None:
     """Return how the run in this directory ended, or None if it has not."""
-    from algoscope.foundation.files import read_json
     from algoscope.training.run import Run
 
-    run = Run(directory, config)
-    if run.finished:
-        return Outcome(config, directory, "finished", seconds=_seconds(run))
+    seconds = _trained_seconds(directory)
+    if Run(directory, config).finished:
+        return Outcome(config, directory, "finished", seconds=seconds)
     try:
         record = read_json(directory / OUTCOME)
     except FileNotFoundError:
         return None
-    status: Literal["diverged", "failed"] = (
-        "diverged" if record.get("status") == "diverged" else "failed"
-    )
-    reason = str(record.get("reason", ""))
-    return Outcome(config, directory, status, reason, _seconds(run))
-
-
-def _seconds(run) -> float:
-    rows = run.metrics()
-    return float(rows[-1]["seconds"]) if rows else 0.0
+    status = "diverged" if record.get("status") == "diverged" else "failed"
+    return Outcome(config, directory, status, str(record.get("reason", "")), seconds)
 
 
 def record_outcome(
@@ -62,30 +66,22 @@ def record_outcome(
     traceback: str = "",
 ) -> Outcome:
     """Write why a run did not finish, and return it."""
-    from algoscope.foundation.files import write_json
-    from algoscope.training.run import Run
-
     record = {"status": status, "reason": reason, "traceback": traceback}
     write_json(directory / OUTCOME, record)
-    return Outcome(config, directory, status, reason, _seconds(Run(directory, config)))
-
-
-State = Literal["pending", "running", "finished", "diverged", "failed"]
-ORDER: tuple[State, ...] = ("running", "failed", "diverged", "pending", "finished")
-TAIL = 1 << 14  # bytes: the last rows of the metrics, with an SPD among them
+    return Outcome(config, directory, status, reason, _trained_seconds(directory))
 
 
 @dataclass(frozen=True)
 class RunStatus:
-    """Where one run is. A pending run may have steps: it waits to be resumed."""
+    """How far one run is. A pending run with steps was interrupted."""
 
     config: TrainingConfig
-    state: State
-    reason: str = ""  # why diverged or failed
+    state: RunState
+    reason: str = ""  # why it diverged or failed
     step: int = 0
     loss: float | None = None
     spd_ols: float | None = None  # when it was last measured
-    seconds: float = 0.0  # of training, over all sittings
+    seconds: float = 0.0  # of training, without interruptions
 
     @property
     def ended(self) -> bool:
@@ -94,43 +90,48 @@ class RunStatus:
 
     @property
     def work_left(self) -> float:
-        """About how long one core still trains, in seconds."""
+        """About how many seconds one core still has to train."""
         share = 0.0 if self.ended else 1 - self.step / self.config.steps
         return share * core_seconds(self.config)
 
 
 @dataclass(frozen=True)
 class SweepStatus:
-    """Where all runs of a sweep are."""
+    """How far all runs of a sweep are."""
 
     runs: tuple[RunStatus, ...]
     seconds_left: float | None = None  # at the pace so far
 
     @property
-    def counts(self) -> Counter[State]:
+    def counts(self) -> Counter[RunState]:
         """How many runs are in each state."""
         return Counter(run.state for run in self.runs)
 
     @property
     def headline(self) -> str:
-        """The counts, and how long it will take."""
+        """The counts, and how long the rest will take."""
         counts = self.counts
         parts = [f"{counts[state]} {state}" for state in ORDER if counts[state]]
         ending = f"; left {duration(self.seconds_left)}" if self.seconds_left else ""
         return f"{', '.join(parts)}{ending}"
 
 
+def read_sweep(configs: Sequence[TrainingConfig], store: Path) -> SweepStatus:
+    """Return how far runs are now."""
+    return SweepStatus(tuple(read_run(config, store) for config in configs))
+
+
 def read_run(config: TrainingConfig, store: Path) -> RunStatus:
-    """Return where a run is, from its directory."""
+    """Return how far a run is now."""
     from algoscope.training.run import METRICS
 
     directory = store / config.run_id
     if not directory.is_dir():
         return RunStatus(config, "pending")
-    # The lock is asked first: a run that ends in between has then an outcome.
+    # The lock comes first: a run that ends between the two reads has an outcome.
     running = is_held(directory)
     known = read_outcome(config, directory)
-    state: State = known.status if known else "running" if running else "pending"
+    state: RunState = known.status if known else "running" if running else "pending"
     rows = _last_rows(directory / METRICS)
     last = rows[-1] if rows else {}
     spd = next((row["spd_ols"] for row in reversed(rows) if "spd_ols" in row), None)
@@ -145,7 +146,14 @@ def read_run(config: TrainingConfig, store: Path) -> RunStatus:
     )
 
 
-def _last_rows(path: Path) -> list[dict]:
+def _trained_seconds(directory: Path) -> float:
+    from algoscope.training.run import METRICS
+
+    rows = _last_rows(directory / METRICS)
+    return float(rows[-1].get("seconds", 0.0)) if rows else 0.0
+
+
+def _last_rows(path: Path) -> list[dict[str, Any]]:
     """Return the last rows of metrics.jsonl, without one that is being written."""
     try:
         with open(path, "rb") as file:
@@ -160,3 +168,65 @@ def _last_rows(path: Path) -> list[dict]:
         except ValueError:
             continue
     return [row for row in rows if isinstance(row, dict)]
+
+
+class Watcher:
+    """Reads a store repeatedly, finished runs once, and estimates the time left."""
+
+    def __init__(self, configs: Sequence[TrainingConfig], store: Path):
+        self.configs = configs
+        self.store = store
+        self.finished: dict[str, RunStatus] = {}
+        self.work = sum(self.read_run(config).work_left for config in configs)
+        self.start: float | None = None  # when steps were first seen
+
+    def read(self) -> SweepStatus:
+        """Return how far the runs are now, and how long they will take at this pace.
+
+        The pace counts from the first new steps: before them, programs are compiled.
+        """
+        runs = tuple(map(self.read_run, self.configs))
+        now, left = time.monotonic(), sum(run.work_left for run in runs)
+        if left >= self.work:  # more if runs are resumed from before their last steps
+            return SweepStatus(runs)
+        if self.start is None:
+            self.start, self.work = now, left
+            return SweepStatus(runs)
+        pace = (now - self.start) / (self.work - left)
+        return SweepStatus(runs, pace * left)
+
+    def read_run(self, config: TrainingConfig) -> RunStatus:
+        """Return how far one run is now."""
+        found = self.finished.get(config.run_id) or read_run(config, self.store)
+        if found.state == "finished":
+            self.finished[config.run_id] = found
+        return found
+
+
+@contextmanager
+def watching(
+    configs: Sequence[TrainingConfig],
+    store: Path,
+    watch: Callable[[SweepStatus], None] | None,
+) -> Iterator[None]:
+    """Call `watch` about every second while inside, from a thread, and at the end."""
+    if watch is None:
+        yield
+        return
+    watcher, over = Watcher(configs, store), Event()
+
+    def report() -> None:
+        pause = 0.0
+        while not over.wait(pause):
+            start = time.monotonic()
+            watch(watcher.read())
+            pause = max(INTERVAL, (time.monotonic() - start) / SHARE)
+
+    thread = Thread(target=report, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        watch(watcher.read())

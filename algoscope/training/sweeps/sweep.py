@@ -1,7 +1,9 @@
-"""One run of a sweep, in whatever process an engine chose for it.
+"""A sweep: many runs, each trained exactly once in one store.
 
-A run is trained on one device and in float32 whatever the process is set to, so its
-weights depend on its configuration alone: every engine ends with the same bits.
+`train_all` gives a `Job` per run to an engine. In whatever process the job is done, the
+run is trained on one device and in float32, so its weights depend on its configuration
+alone: all engines give the same bits. Locks keep two sweeps from training the same run;
+a file in the store tells all jobs to save and stop.
 """
 
 import _thread
@@ -13,7 +15,7 @@ from concurrent.futures import Executor, Future, as_completed, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Thread, current_thread, main_thread
+from threading import current_thread, main_thread
 from typing import Literal
 
 from algoscope.foundation.progress import Progress, shown, silent
@@ -30,14 +32,20 @@ from algoscope.training.sweeps.grid import SWEEPS
 from algoscope.training.sweeps.store import (
     OUTCOME,
     Outcome,
-    RunStatus,
     SweepStatus,
     read_outcome,
-    read_run,
     record_outcome,
+    watching,
 )
 
-Unsettled = Literal["locked", "stopped"]  # another trains it; stopped on request, saved
+POLL = 0.5  # seconds between two looks at runs that another sweep trains
+
+# Another process trains the run; or it was stopped on request, and saved.
+Unsettled = Literal["locked", "stopped"]
+
+
+class SweepInterruptedError(KeyboardInterrupt):
+    """The sweep stopped on request (Ctrl-C); running runs were saved."""
 
 
 @dataclass(frozen=True)
@@ -56,22 +64,98 @@ class Job:
         return self.store / self.config.run_id
 
 
-def is_settled(known: Outcome | None, retry: bool) -> bool:
+def train_all(
+    configs: Sequence[TrainingConfig],
+    store: Path,
+    *,
+    engine: str = "processes",
+    workers: int | None = None,
+    evaluation_datasets: int = 1000,
+    retry: bool = False,
+    progress: Progress | bool = True,
+    watch: Callable[[SweepStatus], None] | None = None,
+    options: EngineOptions = DEFAULT_OPTIONS,
+) -> list[Outcome]:
+    """Train each run to its end in `store`, and return how each ended, in order.
+
+    Finished runs are skipped, interrupted ones are resumed, and the sweep waits for
+    those that another sweep trains. A diverged run is skipped unless `retry`, and a
+    failed one is tried again; with `retry` both start from the beginning. `workers`
+    runs are trained at once, by default one per core. About every second, from another
+    thread, `progress` receives the steps of all runs, or `watch`, if given, the status
+    of each run.
+
+    Programs that use the engine `processes` need the usual
+    `if __name__ == "__main__":` around their main part.
+    """
+    require_engine(engine, workers)
+    require_at_least("evaluation_datasets", evaluation_datasets, 1)
+    store = Path(store).resolve()
+    unique = list(dict.fromkeys(configs))
+    with (
+        shown(progress if watch is None else False) as report,
+        watching(unique, store, watch or _reporting_to(report)),
+        _stop_file(store) as stop,
+    ):
+        jobs = [Job(each, store, evaluation_datasets, retry, stop) for each in unique]
+        ended, todo = _settled(jobs)
+        if todo:
+            with open_engine(engine, store, workers, options) as executor:
+                ended |= run_jobs(todo, executor)
+    return [ended[config] for config in configs]
+
+
+def _reporting_to(progress: Progress) -> Callable[[SweepStatus], None] | None:
+    """Return a callback that reports the steps of all runs, or None if silent."""
+    if progress is silent:
+        return None
+
+    def report(status: SweepStatus) -> None:
+        runs = "1 run" if len(status.runs) == 1 else f"{len(status.runs)} runs"
+        done = sum(run.step for run in status.runs)
+        total = sum(run.config.steps for run in status.runs)
+        progress(f"training {runs}", done, total, status.headline)
+
+    return report
+
+
+@contextmanager
+def _stop_file(store: Path) -> Iterator[Path]:
+    """Yield the path of a file that this sweep creates to stop its jobs anywhere."""
+    path = store / SWEEPS / f"{uuid.uuid4().hex}.stop"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _settled(jobs: Sequence[Job]) -> tuple[dict[TrainingConfig, Outcome], list[Job]]:
+    """Return the outcomes of runs that need no training, and the other jobs."""
+    ended, todo = {}, []
+    for job in jobs:
+        known = read_outcome(job.config, job.directory)
+        if known is not None and _is_settled(known, job.retry):
+            ended[job.config] = known
+        else:
+            todo.append(job)
+    return ended, todo
+
+
+def _is_settled(known: Outcome, retry: bool) -> bool:
     """Return whether nothing is left to do: a failed run is always tried again."""
-    if known is None or known.status == "failed":
-        return False
-    return known.status == "finished" or not retry
+    return known.status == "finished" or (known.status == "diverged" and not retry)
 
 
 def train_run(job: Job) -> Outcome | Unsettled:
-    """Train a run from wherever it is, unless it has ended or another trains it."""
+    """Train a run from its last save, unless it has ended or another trains it."""
     if job.stop.exists():
         return "stopped"
     with held(job.directory) as free:
         if not free:
             return "locked"
         known = read_outcome(job.config, job.directory)
-        if known is not None and is_settled(known, job.retry):
+        if known is not None and _is_settled(known, job.retry):
             return known
         try:
             return _train(job, start_over=known is not None and job.retry)
@@ -95,7 +179,6 @@ def _train(job: Job, start_over: bool) -> Outcome | Unsettled:
     for name in forgotten:
         (job.directory / name).unlink(missing_ok=True)
     run = Run.open(job.directory, job.config, resume=True)
-
     noted = False
 
     def stop_on_request(
@@ -116,7 +199,7 @@ def _train(job: Job, start_over: bool) -> Outcome | Unsettled:
                 evaluation_datasets=job.evaluation_datasets,
             )
     except InterruptedRunError:
-        job.stop.touch()  # Ctrl-C, wherever it is pressed, stops the whole sweep
+        job.stop.touch()  # Ctrl-C in any process stops the whole sweep
         return "stopped"
     except TrainingDivergedError as error:
         return record_outcome(job.config, job.directory, "diverged", str(error))
@@ -125,140 +208,12 @@ def _train(job: Job, start_over: bool) -> Outcome | Unsettled:
     return ended
 
 
-INTERVAL = 1.0  # seconds between two looks, or more when looking takes long
-SHARE = 0.05  # of the time that may go into looking
-
-
-class Watcher:
-    """Reads a store again and again, and remembers what cannot change any more."""
-
-    def __init__(self, configs: Sequence[TrainingConfig], store: Path):
-        self.configs = configs
-        self.store = store
-        self.finished: dict[str, RunStatus] = {}
-        self.work = sum(self.read_run(config).work_left for config in configs)
-        self.start: float | None = None  # when steps were first seen
-
-    def read(self) -> SweepStatus:
-        """Return where the runs are now, and how long they will take at this pace.
-
-        The pace counts from the first new steps: before them programs are compiled.
-        """
-        runs = tuple(map(self.read_run, self.configs))
-        now, left = time.monotonic(), sum(run.work_left for run in runs)
-        if left >= self.work:  # more when runs go on from before their last steps
-            return SweepStatus(runs)
-        if self.start is None:
-            self.start, self.work = now, left
-            return SweepStatus(runs)
-        pace = (now - self.start) / (self.work - left)
-        return SweepStatus(runs, pace * left)
-
-    def read_run(self, config: TrainingConfig) -> RunStatus:
-        """Return where one run is now."""
-        found = self.finished.get(config.run_id) or read_run(config, self.store)
-        if found.state == "finished":
-            self.finished[config.run_id] = found
-        return found
-
-
-@contextmanager
-def watching(
-    configs: Sequence[TrainingConfig],
-    store: Path,
-    watch: Callable[[SweepStatus], None] | None,
-) -> Iterator[None]:
-    """Call `watch` now and then while inside, from a thread, and once at the end."""
-    if watch is None:
-        yield
-        return
-    watcher, over = Watcher(configs, store), Event()
-
-    def report() -> None:
-        pause = 0.0
-        while not over.wait(pause):
-            start = time.monotonic()
-            watch(watcher.read())
-            pause = max(INTERVAL, (time.monotonic() - start) / SHARE)
-
-    thread = Thread(target=report, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-        watch(watcher.read())
-
-
-POLL = 0.5  # seconds between two looks at runs that another sweep trains
-
-
-class SweepInterruptedError(KeyboardInterrupt):
-    """The sweep stopped on request (Ctrl-C); what was running is saved."""
-
-
-def train_all(
-    configs: Sequence[TrainingConfig],
-    store: Path,
-    *,
-    engine: str = "processes",
-    workers: int | None = None,
-    evaluation_datasets: int = 1000,
-    retry: bool = False,
-    progress: Progress | bool = True,
-    watch: Callable[[SweepStatus], None] | None = None,
-    options: EngineOptions = DEFAULT_OPTIONS,
-) -> list[Outcome]:
-    """Train each run to its end in `store`, and return how each ended, in order.
-
-    A finished run is not trained again, an interrupted one is resumed, and one that
-    another sweep trains is waited for. A diverged run is left as it is unless `retry`,
-    and a failed one is tried again; with `retry` both start from the beginning.
-    `workers` runs are trained at once, by default one per core. Every second or so,
-    from another thread, `progress` is told the steps of all runs, or `watch`, if it is
-    given, the status of each run.
-
-    Programs that use the engine `processes` need the usual
-    `if __name__ == "__main__":` around what they do.
-    """
-    require_engine(engine, workers)
-    require_at_least("evaluation_datasets", evaluation_datasets, 1)
-    store = Path(store).resolve()
-    unique = list(dict.fromkeys(configs))
-    with (
-        shown(progress if watch is None else False) as report,
-        watching(unique, store, watch or _reporting_to(report)),
-        _stop_file(store) as stop,
-    ):
-        jobs = [Job(each, store, evaluation_datasets, retry, stop) for each in unique]
-        ended, todo = _settled(jobs)
-        if todo:
-            with open_engine(engine, store, workers, options) as executor:
-                ended |= run_jobs(todo, executor)
-    return [ended[config] for config in configs]
-
-
-def _reporting_to(progress: Progress) -> Callable[[SweepStatus], None] | None:
-    """Return a function that reports the steps of all runs, if anybody wants them."""
-    if progress is silent:
-        return None
-
-    def report(status: SweepStatus) -> None:
-        runs = "1 run" if len(status.runs) == 1 else f"{len(status.runs)} runs"
-        done = sum(run.step for run in status.runs)
-        total = sum(run.config.steps for run in status.runs)
-        progress(f"training {runs}", done, total, status.headline)
-
-    return report
-
-
 def run_jobs(
     jobs: Sequence[Job],
     executor: Executor,
     train: Callable[[Job], Outcome | Unsettled] = train_run,
 ) -> dict[TrainingConfig, Outcome]:
-    """Run jobs until each has an outcome; come back to those that others hold."""
+    """Run jobs until each has an outcome; retry those that other processes hold."""
     ended: dict[TrainingConfig, Outcome] = {}
     todo, futures = list(jobs), {}
     try:
@@ -284,25 +239,13 @@ def run_jobs(
         jobs[0].stop.touch()
         wait([future for future in futures if not future.cancel()])
         raise SweepInterruptedError(
-            "the sweep stopped; what was running is saved and goes on from there."
+            "the sweep stopped; running runs were saved and can be resumed."
         ) from None
     return ended
 
 
-def _settled(jobs: Sequence[Job]) -> tuple[dict[TrainingConfig, Outcome], list[Job]]:
-    """Return how runs ended that need no training, and the jobs of the others."""
-    ended, todo = {}, []
-    for job in jobs:
-        known = read_outcome(job.config, job.directory)
-        if known is not None and is_settled(known, job.retry):
-            ended[job.config] = known
-        else:
-            todo.append(job)
-    return ended, todo
-
-
 def _result(future: Future, job: Job) -> Outcome | Unsettled:
-    """Return what became of a job; one that was lost for good is a failed run."""
+    """Return what a job returned; a job that lost all its workers is a failed run."""
     try:
         return future.result()
     except Exception as error:
@@ -311,14 +254,3 @@ def _result(future: Future, job: Job) -> Outcome | Unsettled:
             if not free:
                 return "locked"
             return record_outcome(job.config, job.directory, "failed", reason)
-
-
-@contextmanager
-def _stop_file(store: Path) -> Iterator[Path]:
-    """Yield the path of a file that this sweep makes to stop its jobs, wherever."""
-    path = store / SWEEPS / f"{uuid.uuid4().hex}.stop"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        yield path
-    finally:
-        path.unlink(missing_ok=True)

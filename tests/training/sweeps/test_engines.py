@@ -2,11 +2,17 @@
 
 import os
 import signal
+import sys
+from concurrent.futures import Future
 
 import pytest
-from support.sweeping import GRID, bits, caught, finish, progress, start, wait_for
+from support.refusals import refuses
+from support.sweeping import GRID, bits, caught, finish, start, statuses, wait_for
 
+from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
 from algoscope.training.lock import is_held, owner
+from algoscope.training.sweeps import EngineOptions
+from algoscope.training.sweeps.engines import Inline, open_engine
 
 ALL_FINISHED = "finished finished finished\n"
 
@@ -41,7 +47,7 @@ def test_a_killed_sweep_takes_its_workers_along_and_is_resumed(inline, cache, tm
     sweep.kill()
     sweep.communicate()
     wait_for(lambda: not is_held(tmp_path / config.run_id))
-    assert {each.state for each in progress(tmp_path)} >= {"pending"}
+    assert {each.state for each in statuses(tmp_path)} >= {"pending"}
     assert finish(start(tmp_path, "processes", cache=cache)) == ALL_FINISHED
     assert bits(tmp_path) == inline
 
@@ -62,7 +68,7 @@ def test_ctrl_c_saves_what_is_running(engine, inline, cache, tmp_path):
     sweep.send_signal(signal.SIGINT)
     _, complaint = sweep.communicate()
     assert "SweepInterruptedError: the sweep stopped" in complaint
-    states = {each.config: each for each in progress(tmp_path)}
+    states = {each.config: each for each in statuses(tmp_path)}
     assert states[config].state == "pending"
     assert states[config].step >= 100
     assert states[GRID.configs[-1]].step == 0
@@ -93,3 +99,30 @@ def test_slurm_jobs_end_with_the_same_bits(inline, cache, tmp_path):
     os.kill(worker, signal.SIGKILL)
     assert finish(sweep) == ALL_FINISHED
     assert bits(tmp_path) == inline
+
+
+def test_an_inline_future_holds_the_result_or_the_error():
+    with Inline() as executor:
+        assert executor.submit(max, 1, 2).result() == 2
+        failed: Future = executor.submit(int, "x")
+        assert isinstance(failed.exception(), ValueError)
+
+
+@pytest.mark.parametrize(("package", "engine"), [("ray", "ray"), ("submitit", "slurm")])
+def test_an_engine_without_its_package_is_refused(
+    package, engine, monkeypatch, tmp_path
+):
+    monkeypatch.setitem(sys.modules, package, None)
+    message = (
+        f"`engine` must have the package {package}, got '{engine}' without it. "
+        f"Install algoscope[{engine}], or use --engine processes."
+    )
+    with refuses(InvalidValueError, message):
+        open_engine(engine, tmp_path)
+
+
+def test_options_of_engines_are_checked():
+    with refuses(InvalidValueError, "`cpus_per_run` must be at least 1, got 0."):
+        EngineOptions(cpus_per_run=0)
+    with refuses(InvalidTypeError, "`minutes` must be an integer, got 1.5."):
+        EngineOptions(minutes=1.5)  # pyright: ignore[reportArgumentType]

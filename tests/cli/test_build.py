@@ -1,0 +1,129 @@
+"""`algoscope build` and `algoscope trace`, as a user types them."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import pytest
+from support.commands import rejected
+
+from algoscope.cli.main import main
+from algoscope.construction.algorithms import ALGORITHMS
+
+pytestmark = pytest.mark.optimized  # Rounding is the matter.
+
+SMALL = ("--dim", "1", "--num-examples", "2")
+
+
+@pytest.fixture(autouse=True)
+def _precision_stays() -> Iterator[None]:
+    """The commands set the precision of the whole program."""
+    yield
+    jax.config.update("jax_enable_x64", True)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("built")
+    main(["build", "sgd", *SMALL, "--penalty", "0.1", "--out", str(out)])
+    return out
+
+
+def test_build_lists_what_each_layer_does(capsys):
+    main(["build", "ridge_one", "--dim", "2", "--num-examples", "1"])
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert last.startswith("ridge_one(0.1), compiled: 2 layers, 17 rows, ")
+    assert lines[1].endswith("rows 15..16    = (x1)·(token) / ‖x1+1‖²")
+
+
+def test_build_as_json_tells_the_sizes(capsys):
+    main(["build", "sgd", *SMALL, "--dtype", "float32", "--json"])
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["num_layers"] == 4
+    assert facts["hidden_size"] == 12
+    assert facts["dtype"] == "float32"
+    assert facts["listing"][-1]["register"] == "prediction"
+
+
+def test_the_list_has_every_algorithm(capsys):
+    main(["build", "--list", "--json"])
+    entries = json.loads(capsys.readouterr().out)
+    assert [entry["name"] for entry in entries] == list(ALGORITHMS)
+    main(["build", "--list"])
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.partition("(")[0] for line in shown] == list(ALGORITHMS)
+
+
+def test_what_was_built_is_evaluated_like_any_learner(built, capsys):
+    main(["evaluate", str(built), "--num-datasets", "20", "--json"])
+    comparison = json.loads(capsys.readouterr().out)
+    assert comparison["learner"] == "sgd(0.05, 0.1), compiled"
+
+
+def test_trace_shows_every_register_and_how_far_it_is_off(built, capsys):
+    main(["trace", str(built), "--json"])
+    steps = json.loads(capsys.readouterr().out)
+    assert [step["label"] for step in steps] == [
+        "input",
+        *map("layer {}".format, "1234"),
+    ]
+    last = steps[-1]["registers"]["prediction"]
+    for exact, computed, difference in zip(
+        last["exact"], last["computed"], last["difference"], strict=True
+    ):
+        assert computed[0] - exact[0] == difference[0]
+        assert abs(difference[0]) < 1e-12
+    main(["trace", str(built), "--layer", "3"])
+    shown = capsys.readouterr().out
+    assert shown.startswith("3. layer 3: ")
+    assert "→ w2" in shown
+
+
+@pytest.mark.parametrize(("chain", "depth"), [("theorem_1", 9), ("theorem_2", 14)])
+def test_the_chains_of_the_paper_are_traced(chain, depth, capsys):
+    main(["trace", chain, "--dim", "1", "--json"])
+    steps = json.loads(capsys.readouterr().out)
+    assert len(steps) == depth + 1
+    assert max(step["largest_difference"] for step in steps) < 1e-10
+
+
+def test_the_paper_s_own_formulas_are_less_precise(capsys):
+    main(
+        ["trace", "sgd_chain", "--dim", "1", "--num-examples", "1", "--paper", "--json"]
+    )
+    steps = json.loads(capsys.readouterr().out)
+    assert 1e-12 < steps[-1]["largest_difference"] < 1e-5
+
+
+def test_bad_input_is_one_line_and_exit_status_2(capsys, built):
+    names = ", ".join(ALGORITHMS)
+    assert rejected(capsys, "build", "sdg") == (
+        f"`algorithm` must be one of {names}, got 'sdg'. Did you mean 'sgd'?"
+    )
+    assert rejected(capsys, "build", "sgd", "--momentum", "0.5") == (
+        "`momentum` must be left out for sgd, got 0.5. "
+        "It has `learning_rate`, `penalty`."
+    )
+    assert rejected(capsys, "build", "sgd", "--dim", "0") == (
+        "`dim` must be at least 1, got 0."
+    )
+    assert rejected(capsys, "build", "ols", "--dim", "2", "--num-examples", "3") == (
+        "`num_examples` must be at most `dim`, which is 2, got 3. "
+        "For more examples use ridge with a small penalty."
+    )
+    assert rejected(capsys, "trace", str(built), "--layer", "5") == (
+        "`layer` must be at most 4, the depth, got 5."
+    )
+    assert rejected(capsys, "trace", str(built), "--num-examples", "3") == (
+        "`num_examples` must be at most 2, which it was built for, got 3."
+    )
+
+
+def test_the_old_spelling_of_an_option_works(capsys):
+    printed = []
+    for option in ("--num-examples", "--examples"):
+        main(["build", "sgd", "--dim", "1", option, "2"])
+        main(["trace", "sgd_chain", "--dim", "1", option, "1"])
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]

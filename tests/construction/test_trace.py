@@ -1,0 +1,90 @@
+"""Traces hold what every register should hold and what it holds, step by step."""
+
+import json
+
+import numpy as np
+import pytest
+
+from algoscope.construction.algorithms import SGD
+from algoscope.construction.build import Construction
+from algoscope.construction.compiler.numerics import numerics
+from algoscope.construction.language.interpreter import predictions
+from algoscope.construction.paper.theorems import theorem_1, theorem_2
+from algoscope.construction.trace import (
+    as_records,
+    as_text,
+    trace_chain,
+    trace_program,
+)
+from algoscope.model import transformer
+from algoscope.model.tokens import encode_context, example_tokens
+
+pytestmark = pytest.mark.optimized  # Rounding is the matter.
+
+
+@pytest.fixture(autouse=True)
+def _one_compiled_body(monkeypatch: pytest.MonkeyPatch):
+    """Share one body among the layers: it runs slower, but compiles at once."""
+    monkeypatch.setattr(transformer, "UNROLLED_LAYERS", 0)
+
+
+def test_the_trace_of_a_chain_holds_both_meanings():
+    chain = theorem_2(4, 0.1)
+    tokens = example_tokens(4, 1, 1, seed=1)[0]
+    x, y = tokens[::2, 1:], tokens[1::2, 0]
+    np.testing.assert_array_equal(encode_context(x, np.append(y, 0.0)), tokens)
+    steps = trace_chain(chain, numerics(), x, y)
+    assert [step.label for step in steps] == ["input", *chain.labels]
+    states = chain.exact(tokens)
+    assert len(steps) == len(states) == 14 + 1
+    for step, state in zip(steps, states, strict=True):
+        exact = [register.exact for register in step.registers.values()]
+        np.testing.assert_array_equal(np.concatenate(exact, axis=1), state)
+        assert step.largest_difference < 1e-10
+    records = json.loads(json.dumps(as_records(steps)))
+    assert records[14]["registers"]["prediction"]["counts"] == [False, False, True]
+
+
+def test_a_trace_is_written_as_the_appendix_does():
+    x, y = np.array([[0.5], [2.0]]), np.array([1.0])
+    chain = theorem_1(1, np.array([1.0]), 0.25, 0.5)
+    text = as_text(trace_chain(chain, numerics("float32"), x, y))
+    blocks = text.split("\n\n")
+    assert len(blocks) == 10
+    assert blocks[1].splitlines() == [
+        "1. move x: mov(0, 1, x, x)",
+        "  y    (0)     1   (0)",
+        "→ x  (0.5)   0.5    2 ",
+        "largest difference 0.0e+00",
+    ]
+
+
+def test_the_trace_of_a_program_shows_registers_as_long_as_they_are_needed():
+    construction = Construction(SGD(0.05), dim=2, num_examples=2)
+    compiled = construction.compile()
+    tokens = example_tokens(2, 2, 1, seed=1)
+    steps = trace_program(compiled, compiled.transformer, tokens)
+    assert [step.label for step in steps] == ["input", *map("layer {}".format, "1234")]
+    assert max(step.largest_difference for step in steps) < 1e-12
+    first, last = steps[1], steps[-1]
+    assert first.writes == ("x1", "y1", "w1")
+    assert "w1 = (x1)·(y1)" in first.operation
+    assert {"w1", "token"} <= set(first.registers)
+    assert list(last.registers) == ["prediction"]
+    found = last.registers["prediction"].computed[::2, 0]
+    np.testing.assert_allclose(
+        found, predictions(compiled.program, tokens)[0], atol=1e-12
+    )
+
+
+def test_a_trace_shows_exact_numbers_or_differences_on_request():
+    compiled = Construction(SGD(0.05), dim=1, num_examples=1).compile()
+    tokens = np.array([[[0.0, 2.0], [3.0, 0.0], [0.0, 1.0]]])
+    steps = trace_program(compiled, compiled.transformer, tokens)
+    exact = as_text(steps[1:2], "exact", first=1)
+    assert exact.startswith("1. layer 1: ")
+    (w,) = (line for line in exact.splitlines() if line.startswith("→ w1"))
+    assert w.split()[2:] == ["0", "0.6", "0.6"]  # 2αxy, after the label
+    difference = as_text(steps[1:2], "difference", first=1)
+    assert "→ w1" in difference
+    assert "0.6" not in difference

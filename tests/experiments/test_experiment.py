@@ -1,0 +1,208 @@
+"""Experiments: their budgets and costs; reproduced, judged and drawn again."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.experiments import place_in
+from support.refusals import refuses
+
+import algoscope as asc
+from algoscope.experiments import (
+    BUDGETS,
+    MODULES,
+    figure_7,
+    figure_8,
+    find_experiment,
+)
+from algoscope.experiments.experiment import SMOKE, reproduce, total
+from algoscope.experiments.record import RESULT, Record
+from algoscope.foundation.files import DamagedFileError
+from algoscope.foundation.validation import InvalidValueError
+from algoscope.training.config import preset
+from algoscope.training.cost import core_seconds
+
+HOUR = 3600
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_experiment_has_the_three_budgets_and_a_cost(name: str):
+    found = find_experiment(name)
+    assert found.name == name
+    assert tuple(found.budgets) == BUDGETS
+    costs = [found.estimate(budget).seconds for budget in BUDGETS]
+    assert 0 < costs[0] <= costs[1] <= costs[2]
+
+
+def test_everything_takes_at_most_eight_hours_on_two_cores():
+    cost = total([find_experiment(name).estimate("cpu") for name in MODULES])
+    assert cost.seconds < 8 * HOUR
+
+
+def test_experiments_that_share_runs_pay_for_them_once():
+    both = [find_experiment(name).estimate("cpu") for name in ("fig3", "fig8")]
+    shared = set(both[0].trainings) & set(both[1].trainings)
+    assert len(shared) == 6  # d = 8: four depths, and two hidden sizes below 64
+    paid = sum(core_seconds(run) for run in shared) / 2
+    assert total(both).seconds == pytest.approx(sum(c.seconds for c in both) - paid)
+
+
+def test_the_estimate_of_the_shipped_model_fits_what_its_training_took():
+    seconds = core_seconds(preset("d8")) / 2
+    assert 1529 / 1.5 < seconds < 1529 * 1.5
+
+
+def test_the_grid_of_the_paper_has_2016_runs():
+    assert len(figure_8.EXPERIMENT.estimate("paper").trainings) == 2016
+
+
+def test_a_budget_is_one_of_three():
+    with refuses(
+        InvalidValueError,
+        "`budget` must be one of smoke, cpu, paper, got 'cpus'. Did you mean 'cpu'?",
+    ):
+        figure_7.EXPERIMENT.config("cpus")
+
+
+def test_a_figure_is_one_of_the_paper():
+    known = ", ".join(MODULES)
+    with refuses(
+        InvalidValueError,
+        f"`figure` must be one of {known}, got 'fig9'. Did you mean 'fig8'?",
+    ):
+        find_experiment("fig9")
+
+
+def test_an_experiment_is_measured_once_and_drawn_the_same_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    place = place_in(tmp_path)
+    first = figure_7.EXPERIMENT.reproduce("cpu", place)
+    svg = place.directory / "figure_7.svg"
+    drawn = svg.read_bytes()
+
+    def forbidden(num_points: int) -> None:
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr(figure_7, "approximate_squares", forbidden)
+    svg.unlink()
+    assert figure_7.EXPERIMENT.reproduce("cpu", place) == first
+    assert svg.read_bytes() == drawn
+    assert Record.load(place.directory) == first
+    assert {claim.verdict for claim in first.claims} == {"reproduced", "partly"}
+
+
+def test_the_smoke_budget_tests_no_claim(tmp_path: Path):
+    record = figure_7.EXPERIMENT.reproduce("smoke", place_in(tmp_path))
+    assert record.claims
+    for claim in record.claims:
+        assert (claim.verdict, claim.reason) == ("not testable", SMOKE)
+        assert claim.measured
+
+
+def test_results_of_another_budget_are_not_replaced(tmp_path: Path):
+    smoke = figure_7.EXPERIMENT.reproduce("smoke", place_in(tmp_path))
+    directory = place_in(tmp_path).directory
+    message = (
+        "`out` must hold no results of another budget than cpu, got those of smoke in "
+        f"{directory}. Choose another --out."
+    )
+    with refuses(InvalidValueError, message):
+        figure_7.EXPERIMENT.reproduce("cpu", place_in(tmp_path))
+    assert Record.load(directory) == smoke
+
+
+def test_the_measurements_of_a_shared_experiment_are_not_replaced(tmp_path: Path):
+    record = figure_7.EXPERIMENT.reproduce("smoke", place_in(tmp_path))
+    replace(record, figure="fig4", budget="cpu").save(tmp_path / "out" / "fig4")
+    with pytest.raises(InvalidValueError, match="those of cpu in .*fig4"):
+        find_experiment("fig5").reject_other_budgets("smoke", tmp_path / "out" / "fig5")
+    find_experiment("fig5").reject_other_budgets("cpu", tmp_path / "out" / "fig5")
+
+
+def test_an_experiment_is_run_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    record = asc.reproduce("fig7", progress=False)
+    assert (record.figure, record.budget) == ("fig7", "smoke")
+    assert record.directory == Path("results-smoke/fig7")
+    assert Record.load(tmp_path / "results-smoke" / "fig7") == record
+    assert (tmp_path / "results-smoke" / "fig7" / "figure_7.svg").exists()
+    reproduce("fig7", "cpu", progress=False)
+    assert Record.load(tmp_path / "results" / "fig7").budget == "cpu"
+    record = reproduce("fig7", out=str(tmp_path / "mine"), progress=False)
+    assert record.directory == tmp_path / "mine" / "fig7"
+
+
+def test_progress_is_reported_while_something_is_measured(tmp_path: Path):
+    stages = []
+
+    def report(stage: str, done: int, total: int | None, note: str = "") -> None:
+        stages.append((stage, done, total))
+
+    reproduce("theorems", out=tmp_path, store=tmp_path / "runs", progress=report)
+    assert stages == [("building the transformers of Theorems 1 and 2", 0, None)]
+    stages.clear()
+    reproduce("theorems", out=tmp_path, store=tmp_path / "runs", progress=report)
+    assert stages == []
+
+
+def test_only_known_figures_and_budgets_are_reproduced(tmp_path: Path):
+    with pytest.raises(InvalidValueError, match="`figure` must be one of fig1"):
+        reproduce("fig77", out=tmp_path)
+    with pytest.raises(InvalidValueError, match="`budget` must be one of smoke"):
+        reproduce("fig7", "cpus", out=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_saved_measurements_are_judged_and_drawn_again_without_measuring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    place = place_in(tmp_path)
+    record = figure_7.EXPERIMENT.reproduce("cpu", place)
+    written = {path: path.read_bytes() for path in place.directory.iterdir()}
+
+    def forbidden(num_points: int) -> None:
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr(figure_7, "approximate_squares", forbidden)
+    outdated = replace(record.claims[0], measured="an old text", verdict="partly")
+    replace(record, findings=(), tables=(), claims=(outdated,)).save(place.directory)
+    (place.directory / "figure_7.svg").unlink()
+    assert figure_7.EXPERIMENT.redraw(place.directory) == record
+    assert {path: path.read_bytes() for path in written} == written
+
+
+def test_a_judgment_of_other_settings_is_kept_when_figures_are_redrawn(tmp_path: Path):
+    place = place_in(tmp_path)
+    record = figure_7.EXPERIMENT.reproduce("cpu", place)
+    old = replace(record, config={"num_points": 7}, findings=("Of seven points.",))
+    old.save(place.directory)
+    (place.directory / "figure_7.svg").unlink()
+    assert figure_7.EXPERIMENT.redraw(place.directory) == old
+    assert (place.directory / "figure_7.svg").exists()
+
+
+def test_redrawing_keeps_claims_of_the_smoke_budget_untested(tmp_path: Path):
+    record = figure_7.EXPERIMENT.reproduce("smoke", place_in(tmp_path))
+    assert figure_7.EXPERIMENT.redraw(tmp_path / "fig7") == record
+
+
+def test_only_whole_records_are_redrawn(tmp_path: Path):
+    with pytest.raises(FileNotFoundError):
+        figure_7.EXPERIMENT.redraw(tmp_path)
+    (tmp_path / RESULT).write_text("{}")
+    with pytest.raises(DamagedFileError, match="is not a saved experiment"):
+        figure_7.EXPERIMENT.redraw(tmp_path)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_saved_results_say_what_is_judged_today(name: str):
+    record = Record.load(RESULTS / name)
+    chosen = find_experiment(name)
+    judgment = chosen.judge(chosen.config(record.budget), RESULTS / name)
+    assert judgment.findings == record.findings
+    assert judgment.tables == record.tables
+    assert judgment.claims == record.claims

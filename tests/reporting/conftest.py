@@ -1,0 +1,3 @@
+"""Fixtures of the tests of pages."""
+
+from support.browser import browser as browser

@@ -1,0 +1,57 @@
+"""Text in a Markdown page is shown as it is, and its claims and figures are linked."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from support.results import TEXT, save_record
+
+from algoscope.reporting import markdown, report
+from algoscope.reporting.markup import visible
+
+PUNCTUATION = st.text("\\`*_{}[]()<>#+-=.!|~&$:/;\"' \n1a", max_size=12)
+MARKS = ("&amp;", "&#60;", "<b>", "![a](b)", "[a]: b", "~~a~~", "1. ", "- ", "a ", "\n")
+PIECES = st.lists(st.sampled_from(MARKS), max_size=4).map("".join)
+
+
+def said(source: str) -> list[str]:
+    """Return the text of each block, as a reader of Markdown sees it."""
+    parser = MarkdownIt("commonmark").enable("table")
+    blocks = [token for token in parser.parse(source) if token.type == "inline"]
+    return [
+        "".join(
+            child.content
+            for child in block.children or ()
+            if child.type in ("text", "code_inline", "text_special")
+        )
+        for block in blocks
+    ]
+
+
+@given(PUNCTUATION | PIECES | TEXT)
+def test_any_text_survives_markdown(text):
+    line = " ".join(visible(text).split())
+    escaped = markdown.escape(text)
+    for source in (f"{escaped}", f"* {escaped}", f"## {escaped}"):
+        assert "".join(said(source)) == line
+    cells = [escaped, markdown.code(text), "last"]
+    assert said(markdown.table(["a", "b", "c"], [cells]))[3:] == [line, line, "last"]
+
+
+@given(PUNCTUATION | PIECES | TEXT)
+def test_any_command_survives_a_block(text):
+    (token,) = MarkdownIt("commonmark").parse(markdown.block(text))
+    lines = visible(text).split("\n")
+    assert token.content.split("\n")[: len(lines)] == lines
+
+
+def test_a_page_of_markdown_has_a_row_per_claim_and_links_to_pictures(tmp_path):
+    save_record(tmp_path / "results" / "a b", title="A | B")
+    out = tmp_path / "docs" / "results.md"
+    report([tmp_path / "results"], out)
+    text = out.read_text()
+    command = "`algoscope reproduce fig1 --budget smoke`"
+    row = "| depth | §4.4: phases | two of three | **partly** | few depths |"
+    assert f"{row} {command} |\n" in text
+    assert "## Figure 1: A \\| B\n" in text
+    assert "![curves](../results/a%20b/curves.png)\n" in text
+    assert "| reference | SPD/d |\n| --- | ---: |\n| OLS | 0.002 |\n" in text

@@ -1,0 +1,29 @@
+"""The cost of a run grows with its steps, layers, width and tokens."""
+
+from dataclasses import replace
+
+import pytest
+
+from algoscope.training.config import preset
+from algoscope.training.cost import RUN_SECONDS, core_seconds, estimated_seconds
+
+
+@pytest.mark.parametrize(
+    ("hidden_size", "milliseconds"), [(16, 6), (32, 9), (64, 20), (128, 60)]
+)
+def test_a_layer_of_a_step_takes_what_was_measured(hidden_size, milliseconds):
+    config = replace(preset("d8"), hidden_size=hidden_size)
+    step = (core_seconds(config) - RUN_SECONDS) / config.steps / config.num_layers
+    assert step == pytest.approx(milliseconds / 1e3, rel=0.15)
+
+
+def test_twice_the_steps_take_twice_as_long_but_for_compiling():
+    config = preset("d4")
+    twice = core_seconds(replace(config, steps=2 * config.steps)) - RUN_SECONDS
+    assert twice == pytest.approx(2 * (core_seconds(config) - RUN_SECONDS))
+
+
+def test_all_cores_share_a_run(monkeypatch):
+    monkeypatch.setattr("algoscope.training.cost.num_cores", lambda: 4)
+    config = preset("demo")
+    assert estimated_seconds(config) == core_seconds(config) / 4
