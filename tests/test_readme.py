@@ -50,8 +50,8 @@ def test_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def subcommands() -> set[str]:
     """Return the first word of each line of `algoscope --help`."""
-    start = "import sys; from algoscope.cli import main; sys.exit(main())"
-    shown = subprocess.check_output([sys.executable, "-c", start, "--help"], text=True)
+    command = [sys.executable, "-m", "algoscope.cli", "--help"]
+    shown = subprocess.check_output(command, text=True)
     return set(re.findall(r"^\W*([\w-]+)", shown, re.MULTILINE))
 
 
