@@ -23,8 +23,7 @@ from report import RESULTS, markdown, note, note_load, write
 from algoscope.model.learner import InContextLearner
 from algoscope.probing import find_budget
 from algoscope.probing.config import ProbingConfig
-from algoscope.probing.fitting import Fitted, initial_probes, train_probes
-from algoscope.probing.probes import Probe
+from algoscope.probing.probes import Fitted, Probe, initial_probes, train_probes
 from algoscope.probing.states import Repeat, StateSplit
 from algoscope.probing.targets import TargetSplit, find_targets
 from algoscope.tasks.linear import LinearRegression

@@ -33,3 +33,25 @@ def test_every_public_name_loads_from_its_home(name, home):
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="has no attribute 'gradient_descent'"):
         algoscope.gradient_descent  # noqa: B018
+
+
+DATA = {"ALGORITHMS", "PRESETS"}  # dictionaries
+# Predictors without parameters: their class, `LinearPredictor`, has the example.
+READY = {"average", "ols", "zero"}
+
+
+@pytest.mark.parametrize("name", sorted(set(algoscope.__all__) - DATA - READY))
+def test_every_public_name_shows_a_runnable_example(name):
+    assert ">>> " in (getattr(algoscope, name).__doc__ or "")
+
+
+def test_every_textbook_predictor_is_public():
+    from algoscope.predictors import CATALOG
+
+    assert set(CATALOG) <= set(algoscope.__all__)
+
+
+def test_a_star_import_brings_the_public_names():
+    namespace: dict[str, object] = {}
+    exec("from algoscope import *", namespace)
+    assert set(algoscope.__all__) <= set(namespace)

@@ -15,8 +15,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from algoscope.adapters.black_box import TIMEOUT, FunctionPredictor, describe, one_line
-from algoscope.adapters.estimator import EstimatorPredictor, is_regressor
+from algoscope.adapters.black_box import (
+    TIMEOUT,
+    EstimatorPredictor,
+    FunctionPredictor,
+    describe,
+    is_regressor,
+    one_line,
+)
 from algoscope.adapters.process import ProcessPredictor
 from algoscope.foundation.validation import (
     InvalidTypeError,

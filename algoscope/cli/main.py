@@ -16,7 +16,7 @@ from operator import or_
 from types import ModuleType
 from typing import Annotated, Any, cast
 
-from algoscope.cli.messages import UsageError, complain
+from algoscope.cli import UsageError, complain
 from algoscope.foundation.validation import (
     InvalidTypeError,
     InvalidValueError,

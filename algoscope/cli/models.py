@@ -4,8 +4,7 @@ from dataclasses import asdict, dataclass
 
 from algoscope.foundation.files import json_text
 from algoscope.foundation.machine import num_cores
-from algoscope.training.config import PRESETS
-from algoscope.training.cost import estimated_seconds
+from algoscope.training.config import PRESETS, estimated_seconds
 
 
 @dataclass(frozen=True)

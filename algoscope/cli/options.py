@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from algoscope.cli.messages import complain
+from algoscope.cli import complain
 from algoscope.foundation.files import json_text
 from algoscope.foundation.machine import num_cores
 from algoscope.foundation.validation import (

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from algoscope.cli.messages import note
+from algoscope.cli import note
 from algoscope.cli.options import (
     Model,
     given,

@@ -14,15 +14,14 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from algoscope.cli import complain, note
 from algoscope.cli.console import print_table
-from algoscope.cli.messages import complain, note
 from algoscope.cli.options import training_options
 from algoscope.foundation.files import json_text
 from algoscope.foundation.machine import num_cores
 from algoscope.foundation.text import duration, short
 from algoscope.foundation.validation import require_choice
-from algoscope.training.config import TrainingConfig, preset
-from algoscope.training.cost import estimated_seconds
+from algoscope.training.config import TrainingConfig, estimated_seconds, preset
 from algoscope.training.sweeps.engines import EngineKind, EngineOptions
 from algoscope.training.sweeps.grid import FIELDS, GRIDS, Grid, SavedSweep, saved_sweeps
 from algoscope.training.sweeps.store import ORDER, RunStatus, SweepStatus

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from algoscope.cli.messages import complain, note
+from algoscope.cli import complain, note
 from algoscope.cli.options import given, training_options
 from algoscope.foundation.files import json_text
 from algoscope.foundation.machine import cores_for_batch, num_cores
 from algoscope.foundation.validation import InvalidValueError, require_at_least
-from algoscope.training.config import TrainingConfig, preset
-from algoscope.training.cost import estimated_seconds
+from algoscope.training.config import TrainingConfig, estimated_seconds, preset
 
 if TYPE_CHECKING:
 

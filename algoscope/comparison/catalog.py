@@ -10,8 +10,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.comparison.gradients import STEP, influences, sensitivities
-from algoscope.comparison.implied_weights import implied, linearity
+from algoscope.comparison.linearization import (
+    STEP,
+    implied,
+    influences,
+    linearity,
+    sensitivities,
+)
 from algoscope.comparison.metrics import (
     cosine_similarity,
     error_similarity,

@@ -16,8 +16,8 @@ from algoscope.comparison.catalog import (
     Measured,
     Samples,
 )
-from algoscope.comparison.gradients import STEP
 from algoscope.comparison.intervals import curves_of, estimates_of, summarize
+from algoscope.comparison.linearization import STEP
 from algoscope.comparison.metrics import mean_over_region
 from algoscope.comparison.predict import counted, held_out
 from algoscope.comparison.result import LABELS, Comparison

@@ -4,6 +4,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from algoscope.comparison.intervals import Curve
 from algoscope.comparison.result import LABELS, Comparison
@@ -120,6 +121,7 @@ def _draw_metric(
             _draw_curve(axes, curve, (color, "--"), label)
     _finish(axes, comparison, f"{metric.upper()} / d")
     axes.set_ylim(0, TOP[metric])
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _draw_curve(axes: Axes, curve: Curve, look: Look, label: str) -> None:

@@ -31,6 +31,12 @@ class Comparison(SavedResult):
     `curves` holds SPD/d, `metrics` the curves of other metrics by name, and `mspd` the
     means of SPD/d over the n of `settings["region"]`. Cosines are similarities, R² is a
     share, a symmetry is a relative change; all others are distances divided by d.
+
+    Example:
+        >>> from algoscope.model.checkpoints import MODELS
+        >>> found = Comparison.load(MODELS / "linear-d8" / "evaluation.json")
+        >>> found.nearest(1, 20)[0][0]
+        'OLS'
     """
 
     kind: ClassVar[str] = "comparison"

@@ -11,8 +11,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 from algoscope.construction.algorithms import ALGORITHMS, Algorithm
-from algoscope.construction.compiler.arrange import Arrangement, arrange
-from algoscope.construction.compiler.compile import Compiled, compile_program
+from algoscope.construction.compiler.compile import (
+    Arrangement,
+    Compiled,
+    arrange,
+    compile_program,
+)
 from algoscope.construction.compiler.numerics import DType, Numerics, numerics
 from algoscope.construction.language.interpreter import Tokens
 from algoscope.foundation.files import DamagedFileError, read_json
@@ -182,7 +186,17 @@ def read_construction(directory: Path) -> Construction:
 
 
 def load_construction(directory: str | Path) -> tuple[InContextLearner, Construction]:
-    """Return the learner and the construction that `save_construction` wrote."""
+    """Return the learner and the construction that `save_construction` wrote.
+
+    Example:
+        >>> import tempfile
+        >>> written = Construction(ALGORITHMS["sgd"](), 1, 1, dtype="float32")
+        >>> out = Path(tempfile.mkdtemp())
+        >>> save_construction(written, written.compile(), out)
+        >>> learner, construction = load_construction(out)
+        >>> construction == written
+        True
+    """
     place = locate(directory)
     construction = read_construction(place)
     return InContextLearner.from_pretrained(place), construction

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from algoscope.construction.compiler.arrange import Arrangement
+from algoscope.construction.compiler.compile import Arrangement
 from algoscope.construction.compiler.numerics import Numerics
 from algoscope.construction.language.interpreter import Tokens, interpret
 from algoscope.construction.paper.chain import Chain

@@ -17,8 +17,7 @@ from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.machine import provenance
 from algoscope.foundation.progress import Progress, shown
 from algoscope.foundation.validation import InvalidValueError, require_choice
-from algoscope.training.config import TrainingConfig
-from algoscope.training.cost import core_seconds
+from algoscope.training.config import TrainingConfig, core_seconds
 
 CORES = 2
 SMOKE = "The smoke budget only checks that everything runs."

@@ -72,7 +72,14 @@ class Claim:
 
 @dataclass(frozen=True, repr=False)
 class Record(SavedResult):
-    """One finished experiment."""
+    """One finished experiment.
+
+    Example:
+        >>> import algoscope as asc
+        >>> found = asc.Record.load("results/fig2")
+        >>> found.claims[0].verdict
+        'reproduced'
+    """
 
     kind: ClassVar[str] = "experiment"
     file: ClassVar[str] = RESULT

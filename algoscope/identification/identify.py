@@ -4,20 +4,29 @@
 2. Every family of algorithms is fitted to its answers (`fitting`).
 3. It is asked again, on datasets on which the nearest hypotheses disagree (`suites`).
 4. The hypotheses are ranked by their distance on what was not fitted (`ranking`).
+5. Further evidence is gathered on a few datasets: weights, influences, symmetries.
 """
 
 import warnings
 from typing import Any, Literal
 
+import jax
 import numpy as np
 
 from algoscope.comparison.compare import DEFAULT_EXAMPLES, asked_on
 from algoscope.comparison.intervals import regime_spans
-from algoscope.comparison.predict import counted, predict_exactly
+from algoscope.comparison.linearization import implied_weights, influences
+from algoscope.comparison.metrics import cosine_similarity, squared_distance
+from algoscope.comparison.predict import (
+    counted,
+    held_out,
+    predict_exactly,
+    predict_queries,
+)
+from algoscope.comparison.symmetries import symmetries
 from algoscope.foundation.machine import provenance
 from algoscope.foundation.progress import Progress, shown
 from algoscope.foundation.validation import require_at_least, require_choice
-from algoscope.identification.evidence import gather_evidence
 from algoscope.identification.fitting import (
     Hypothesis,
     Observations,
@@ -54,6 +63,9 @@ CONTENDERS = 5  # nearest hypotheses, between which the contested datasets decid
 POOL = 8  # datasets to choose from, for each contested dataset
 FITTED = 48  # datasets that families are fitted to, at least
 FOLDS = 4  # disjoint parts of the data, to each of which the winner is fitted again
+
+BLACK_BOX_DATASETS, DATASETS = 3, 12
+MOST_INFLUENCES = 8  # examples before a query whose influence is measured
 
 
 def identify(
@@ -229,3 +241,64 @@ def _evidence(
     except PredictorFailedError as error:
         warnings.warn(f"{error} The evidence is left out.", stacklevel=4)
         return {}
+
+
+def gather_evidence(
+    predictor: Predictor | BlackBox,
+    hypothesis: Hypothesis,
+    task: Task,
+    spans: list[tuple[str, int, int]],
+    seed: int,
+) -> dict[str, Any]:
+    """Return the evidence, as numbers by name.
+
+    `ilwd` is ‖ŵ − ŵ′‖²/d at the last n of each regime, from `num_queries` queries;
+    `influence` is the mean cosine and squared distance of ∂ŷ/∂y; `symmetries` are the
+    relative changes of predictions under each symmetry, 0 where it is kept.
+    """
+    is_black_box = isinstance(predictor, BlackBox)
+    count = BLACK_BOX_DATASETS if is_black_box else DATASETS
+    num_examples = spans[-1][2]
+    x, y = held_out(
+        task, num_datasets=count, num_examples=num_examples + 1, seed=seed + 1
+    )
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    num_queries = 2 * task.dim
+    rng = np.random.default_rng(seed)
+    queries = rng.standard_normal((count, num_queries, task.dim))
+
+    def implied_after(n: int, each: Predictor | BlackBox) -> np.ndarray:
+        answers = predict_queries(each, x, y, queries, after=n)
+        return implied_weights(queries, answers[:, None])
+
+    with jax.enable_x64(True):
+        ilwd = {}
+        for name, _, n in spans:
+            target, nearest = implied_after(n, predictor), implied_after(n, hypothesis)
+            ilwd[name] = _mean(squared_distance(target, nearest, task.dim))
+        short = slice(0, min(MOST_INFLUENCES, num_examples) + 1)
+        moved = influences(predictor, x[:, short], y[:, short])
+        expected = influences(hypothesis, x[:, short], y[:, short])
+        broken = [symmetries(each, x, y, seed=seed) for each in (predictor, hypothesis)]
+    return {
+        "num_datasets": count,
+        "num_queries": num_queries,
+        "ilwd": ilwd,
+        "influence": {
+            "cosine": _mean(cosine_similarity(moved, expected)[:, 1:]),
+            "distance": _mean(squared_distance(moved, expected, 1)[:, 1:]),
+        },
+        "symmetries": {
+            name: {
+                "target": _mean(broken[0][name][:, 1:]),
+                "nearest": _mean(broken[1][name][:, 1:]),
+            }
+            for name in broken[0]
+        },
+    }
+
+
+def _mean(values: np.ndarray) -> float | None:
+    """Return the mean of the finite values, or None if there are none."""
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if finite.size else None

@@ -4,8 +4,11 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from algoscope.foundation.files import parse_number
+from algoscope.foundation.plotting import COLORS, owner_of, plain_name
 from algoscope.foundation.result import Row, SavedResult
 
 if TYPE_CHECKING:
@@ -13,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NEARLY_OLS = 0.01  # with this penalty or less, ridge regression is close to OLS
+
+NUM_SHOWN = 8  # hypotheses
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,15 @@ class Identification(SavedResult):
     `verdict` is the name of a family, or "none" if no hypothesis is nearer than
     `threshold`; `confidence` is how often its family is nearest over resampled
     datasets; `parameter_ranges` are over disjoint parts of the data.
+
+    Example:
+        >>> import algoscope as asc
+        >>> task = asc.LinearRegression(dim=1)
+        >>> found = asc.identify(
+        ...     asc.zero, task, num_examples=2, num_datasets=16, with_evidence=False
+        ... )
+        >>> found.verdict
+        'zero'
     """
 
     kind: ClassVar[str] = "identification"
@@ -119,7 +133,7 @@ class Identification(SavedResult):
 
     def plot(self, axes: "Axes | None" = None) -> "Figure":
         """Draw the distances of the nearest hypotheses, with their intervals."""
-        from algoscope.identification.figures import identification_figure
+        from algoscope.identification.result import identification_figure
 
         return identification_figure(self, axes)
 
@@ -148,3 +162,46 @@ def _candidate(values: dict[str, Any]) -> Candidate:
     for name in ("regimes", "median_spd"):
         restored[name] = {key: parse_number(each) for key, each in values[name].items()}
     return Candidate(**values | restored)
+
+
+def identification_figure(
+    found: Identification, axes: Axes | None = None, *, num_shown: int = NUM_SHOWN
+) -> Figure:
+    """Return the distances of the nearest hypotheses, over all n and per regime.
+
+    Large dots are the distances over all n, with 95 % intervals; small dots are those
+    of the regimes. A hypothesis right of the dotted line is too far away to count as
+    the same algorithm. Distances of 0 are drawn at the left edge.
+    """
+    shown = [c for c in found.candidates if np.isfinite(c.distance)][:num_shown]
+    own = (
+        Figure(figsize=(8, 1.2 + 0.4 * len(shown))).subplots() if axes is None else axes
+    )
+    rows = np.arange(len(shown))
+    # On a log scale a distance of 0 needs a place: a tenth of the smallest other one.
+    floor = min([c.distance for c in shown if c.distance > 0], default=1e-16) / 10
+    for color, regime in zip(COLORS[1:], found.regimes, strict=False):
+        values = [max(c.regimes[regime.name], floor) for c in shown]
+        own.plot(values, rows, "o", ms=3, color=color, label=regime.name)
+    means = np.array([max(c.distance, floor) for c in shown])
+    lengths: Any = np.array(
+        [
+            [max(m - c.low, 0.0) for m, c in zip(means, shown, strict=True)],
+            [max(c.high - m, 0.0) for m, c in zip(means, shown, strict=True)],
+        ]
+    )
+    own.errorbar(
+        means, rows, xerr=lengths, fmt="o", color=COLORS[0], capsize=3, label="all n"
+    )
+    own.axvline(found.threshold, color="0.5", lw=0.8, ls=":")
+    own.set_xscale("log")
+    own.set_yticks(rows, [plain_name(c.name) for c in shown], fontsize=8)
+    own.invert_yaxis()
+    own.set_xlabel("distance ρ (dotted: the most that counts as the same algorithm)")
+    own.spines[["top", "right"]].set_visible(False)
+    own.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
+    figure = owner_of(own)
+    if axes is None:
+        own.set_title(f"Which algorithm is {plain_name(found.target)}?", fontsize=10)
+        figure.tight_layout()
+    return figure

@@ -32,7 +32,7 @@ from algoscope.model.checkpoints import (
 from algoscope.model.layer import layer_norm
 from algoscope.model.tokens import QUERIES, append_query, encode_context
 from algoscope.model.transformer import Transformer
-from algoscope.tasks.catalog import make_task
+from algoscope.tasks import make_task
 from algoscope.tasks.linear import LinearRegression
 from algoscope.tasks.task import Task
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from algoscope.comparison.implied_weights import implied_weights
+from algoscope.comparison.linearization import implied_weights
 from algoscope.foundation.progress import Progress, silent
 from algoscope.model.learner import InContextLearner
 from algoscope.model.tokens import encode_context

@@ -38,7 +38,13 @@ PAIRS, DONORS, FITTING, EDITED = (HELD_OUT + 10 + i for i in range(4))
 
 @dataclass(frozen=True)
 class PatchingConfig:
-    """The sizes of the three causal tests."""
+    """The sizes of the three causal tests.
+
+    Example:
+        >>> import algoscope as asc
+        >>> asc.PatchingConfig(num_pairs=16).edit_size
+        0.5
+    """
 
     num_examples: int | None = None  # n, before the query; None: 2d, if that many fit
     num_pairs: int = 128  # pairs of datasets D and D′ that swap hidden states

@@ -64,6 +64,12 @@ class PatchingResult(SavedResult):
     the query): `moved` and `ilwd` of interchange, `error` of the linear probe, and the
     slopes `weights`, `pattern` and `random` of edits. `ablations` are SPD/d to OLS, the
     mean over n ≥ 1, without a head or MLP; `intact` is that of the whole learner.
+
+    Example:
+        >>> import algoscope as asc
+        >>> found = asc.PatchingResult.load("results/patching/linear-d4")
+        >>> found.at("moved", layer=8, place="query")[0]  # all of the way
+        1.0
     """
 
     kind: ClassVar[str] = "patching"

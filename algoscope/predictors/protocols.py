@@ -20,7 +20,13 @@ from algoscope.foundation.validation import require_examples, require_query
 
 @runtime_checkable
 class Predictor(Protocol):
-    """A learning algorithm: examples D = (x, y) and a query x′ to a prediction."""
+    """A learning algorithm: examples D = (x, y) and a query x′ to a prediction.
+
+    Example:
+        >>> import algoscope as asc
+        >>> isinstance(asc.ridge(0.1), asc.Predictor)
+        True
+    """
 
     @property
     def name(self) -> str: ...
@@ -73,6 +79,12 @@ class BlackBox(Protocol):
     `answers` yields one array per question, in their order. A question that the box
     cannot answer (too few examples, a crash) is answered with NaN; a box that cannot
     continue raises `PredictorFailedError`.
+
+    Example:
+        >>> import algoscope as asc
+        >>> box = asc.FunctionPredictor(lambda X, y, x_query: y.mean(), "mean")
+        >>> isinstance(box, asc.BlackBox), isinstance(asc.ols, asc.BlackBox)
+        (True, False)
     """
 
     @property

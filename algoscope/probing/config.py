@@ -15,8 +15,8 @@ from algoscope.foundation.validation import (
     require_positive,
 )
 from algoscope.model.learner import InContextLearner
-from algoscope.probing.probes import Kind
 
+Kind = Literal["linear", "mlp"]  # of a probe
 Solver = Literal["adam", "least_squares"]
 
 # Operations per second that probes of the size of the `cpu` budget reach on two
@@ -29,6 +29,11 @@ class ProbingConfig:
     """What is trained, on how much data, and how often it is repeated.
 
     The defaults are those of the budget `smoke`, which takes seconds.
+
+    Example:
+        >>> import algoscope as asc
+        >>> asc.ProbingConfig(prefixes=(1, 4)).time
+        9
     """
 
     kinds: tuple[Kind, ...] = ("linear", "mlp")

@@ -17,15 +17,14 @@ from algoscope.foundation.machine import provenance
 from algoscope.foundation.progress import Progress, Steps, shown
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.model.learner import InContextLearner
-from algoscope.probing.config import ProbingConfig, find_budget
-from algoscope.probing.fitting import (
+from algoscope.probing.config import Kind, ProbingConfig, find_budget
+from algoscope.probing.probes import (
     Fitted,
     fit_least_squares,
     initial_probes,
     train_probes,
     variance,
 )
-from algoscope.probing.probes import Kind
 from algoscope.probing.result import Measurement, ProbingResult
 from algoscope.probing.states import Repeat, StateSplit
 from algoscope.probing.targets import ProbeTarget, find_targets

@@ -87,7 +87,14 @@ class Measurement:
 
 @dataclass(frozen=True, repr=False)
 class ProbingResult(SavedResult):
-    """All measurements of a learner and of its controls."""
+    """All measurements of a learner and of its controls.
+
+    Example:
+        >>> import algoscope as asc
+        >>> found = asc.ProbingResult.load("results/fig4")
+        >>> found.of("w_ols", kind="mlp").layers
+        (0, 1, 2, 3, 4, 5, 6, 7, 8)
+    """
 
     kind: ClassVar[str] = "probing"
     file: ClassVar[str] = "probing.json"

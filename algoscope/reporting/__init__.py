@@ -1,4 +1,4 @@
 """Saved results as one page to read: self-contained HTML, or Markdown."""
 
-from algoscope.reporting.write import Written as Written
-from algoscope.reporting.write import report as report
+from algoscope.reporting.report import Written as Written
+from algoscope.reporting.report import report as report

@@ -11,11 +11,10 @@ import pytest
 from support.boxes import Boxed, Curved, curved_answers, ridge_answers
 from support.refusals import refuses
 
-from algoscope.comparison import gradients
+from algoscope.comparison import linearization
 from algoscope.comparison.catalog import MEASUREMENTS, METRICS, EvaluationData
 from algoscope.comparison.compare import compare
-from algoscope.comparison.gradients import influences, sensitivities
-from algoscope.comparison.implied_weights import implied
+from algoscope.comparison.linearization import implied, influences, sensitivities
 from algoscope.comparison.symmetries import SYMMETRIES, symmetries
 from algoscope.predictors import gd, knn, ols, ridge, sgd
 from algoscope.tasks.linear import LinearRegression
@@ -85,7 +84,7 @@ def test_neighbors_feel_their_labels_and_not_their_query(data):
 
 def test_batches_of_any_size_give_the_same_gradients(data, monkeypatch):
     whole = sensitivities(gd(0.05), data.x, data.y)
-    monkeypatch.setattr(gradients, "SEQUENCES_PER_CALL", 2 * LENGTH)
+    monkeypatch.setattr(linearization, "SEQUENCES_PER_CALL", 2 * LENGTH)
     np.testing.assert_allclose(
         sensitivities(gd(0.05), data.x, data.y), whole, rtol=1e-12
     )

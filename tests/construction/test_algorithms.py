@@ -35,8 +35,7 @@ from algoscope.construction.algorithms import (
     ScanSGD,
 )
 from algoscope.construction.algorithms.algorithm import symmetric, upper
-from algoscope.construction.compiler.arrange import arrange
-from algoscope.construction.compiler.compile import Compiled, compile_program
+from algoscope.construction.compiler.compile import Compiled, arrange, compile_program
 from algoscope.construction.compiler.numerics import DType, numerics
 from algoscope.construction.language.interpreter import predictions
 from algoscope.foundation.validation import InvalidValueError

@@ -13,8 +13,8 @@ from support.refusals import refuses
 
 from algoscope.construction.compiler.numerics import Numerics, numerics, paper_numerics
 from algoscope.construction.paper.chain import Chain
-from algoscope.construction.paper.mov import Mov
 from algoscope.construction.paper.primitives import Aff, Mul
+from algoscope.construction.paper.raw import Mov
 from algoscope.construction.paper.steps import Layout
 from algoscope.construction.paper.theorems import (
     ridge_chain,

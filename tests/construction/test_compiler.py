@@ -34,10 +34,9 @@ from support.programs import (
 )
 from support.refusals import refuses
 
-from algoscope.construction.compiler.arrange import code_of
 from algoscope.construction.compiler.calibrate import calibrate
 from algoscope.construction.compiler.codes import Code, Compact, OneHot
-from algoscope.construction.compiler.compile import compile_program
+from algoscope.construction.compiler.compile import code_of, compile_program
 from algoscope.construction.compiler.numerics import Numerics, numerics, paper_numerics
 from algoscope.construction.compiler.weights import stack
 from algoscope.construction.language.interpreter import predictions

@@ -43,8 +43,8 @@ from algoscope.construction.compiler.products import (
 )
 from algoscope.construction.language.timesteps import PREVIOUS, Single
 from algoscope.construction.paper.chain import Chain
-from algoscope.construction.paper.mov import Mov
 from algoscope.construction.paper.primitives import Aff, Div, Dot, Mul
+from algoscope.construction.paper.raw import Mov
 from algoscope.construction.paper.steps import Layout, Step
 from algoscope.construction.paper.theorems import (
     ridge_chain,

@@ -25,8 +25,8 @@ from support.refusals import refuses
 from algoscope.construction.compiler.numerics import Numerics, numerics, paper_numerics
 from algoscope.construction.paper import chain as assembly_module
 from algoscope.construction.paper.chain import assemble
-from algoscope.construction.paper.mov import Mov
 from algoscope.construction.paper.primitives import Aff, Div, Dot, Mul
+from algoscope.construction.paper.raw import Mov
 from algoscope.construction.paper.steps import Layout, Step
 from algoscope.foundation.validation import InvalidValueError
 

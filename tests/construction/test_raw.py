@@ -27,9 +27,8 @@ from algoscope.construction.language.timesteps import (
     Sets,
     Single,
 )
-from algoscope.construction.paper.mov import Mov, Only
 from algoscope.construction.paper.primitives import Aff, Div, Mul
-from algoscope.construction.paper.raw import Raw
+from algoscope.construction.paper.raw import Mov, Only, Raw
 from algoscope.construction.paper.steps import Layout, Parallel
 from algoscope.foundation.validation import InvalidValueError
 

@@ -19,8 +19,7 @@ from algoscope.experiments.experiment import SMOKE, reproduce, total
 from algoscope.experiments.record import RESULT, Record
 from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.validation import InvalidValueError
-from algoscope.training.config import preset
-from algoscope.training.cost import core_seconds
+from algoscope.training.config import core_seconds, preset
 
 HOUR = 3600
 RESULTS = Path(__file__).parents[2] / "results"

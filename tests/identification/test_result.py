@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 
 from algoscope.foundation.files import DamagedFileError
 from algoscope.identification import Candidate, Identification
-from algoscope.identification.figures import identification_figure
-from algoscope.identification.result import Regime
+from algoscope.identification.result import Regime, identification_figure
 
 
 def candidate(family: str, distance: float, **parameters) -> Candidate:

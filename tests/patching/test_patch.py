@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.progress import Reports
 from support.refusals import refuses
 
-from algoscope.comparison.implied_weights import implied_weights
+from algoscope.comparison.linearization import implied_weights
 from algoscope.comparison.predict import draw_datasets
 from algoscope.construction import Construction
 from algoscope.construction.algorithms import SGD

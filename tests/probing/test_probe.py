@@ -28,15 +28,16 @@ from algoscope.probing import (
     untrained,
     weights_of,
 )
-from algoscope.probing.fitting import (
+from algoscope.probing.config import Kind
+from algoscope.probing.probes import (
     Fitted,
     fit_least_squares,
     initial_probes,
+    random_probe,
     scales,
     train_probes,
     variance,
 )
-from algoscope.probing.probes import Kind, random_probe
 from algoscope.probing.states import StateSplit, hidden_states, standardize
 from algoscope.probing.targets import TargetSplit, find_targets, target_values
 from algoscope.tasks.linear import LinearRegression

@@ -9,7 +9,7 @@ from support.results import save_identification, save_record, save_run
 from algoscope.experiments.record import RESULT
 from algoscope.foundation.files import DamagedFileError, write_json
 from algoscope.reporting import report
-from algoscope.reporting.find import Source, find_sources
+from algoscope.reporting.report import Source, find_sources
 
 
 def test_results_are_found_below_in_a_natural_order_and_shown_once(tmp_path):

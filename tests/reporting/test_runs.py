@@ -18,7 +18,7 @@ from algoscope.construction.algorithms import ALGORITHMS, GD, SGD
 from algoscope.construction.build import Construction, save_construction
 from algoscope.foundation.files import DamagedFileError, write_json
 from algoscope.reporting import report
-from algoscope.reporting.find import MOST_RUNS
+from algoscope.reporting.report import MOST_RUNS
 from algoscope.reporting.runs import build_command, train_command, training_figure
 from algoscope.training.config import PRESETS, TrainingConfig
 from algoscope.training.sweeps.store import record_outcome

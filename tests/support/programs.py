@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
+from support.forward import hidden_states
 
 from algoscope.construction.compiler.codes import Code
 from algoscope.construction.compiler.compile import Compiled, compile_program
@@ -23,7 +24,6 @@ from algoscope.construction.language.timesteps import (
 )
 from algoscope.construction.language.values import Head, Value, constant, join
 from algoscope.model.tokens import example_tokens
-from support.forward import hidden_states
 
 WIDE, NARROW = numerics("float64"), numerics("float32")
 ONE = constant(1.0)

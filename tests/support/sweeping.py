@@ -17,6 +17,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Thread
 
+from support.compiling import QUICKLY
+
 from algoscope.foundation.files import load_arrays
 from algoscope.training import run as runs
 from algoscope.training.config import TrainingConfig
@@ -24,7 +26,6 @@ from algoscope.training.lock import is_held, owner
 from algoscope.training.sweeps import EngineOptions, Grid, RunStatus, train_all
 from algoscope.training.sweeps.store import read_sweep
 from algoscope.training.sweeps.sweep import Job, Unsettled
-from support.compiling import QUICKLY
 
 TINY = TrainingConfig(
     dim=1,

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.refusals import refuses
 
-from algoscope.tasks.catalog import TASKS as CATALOG
-from algoscope.tasks.catalog import make_task
+from algoscope.tasks import TASKS as CATALOG
+from algoscope.tasks import make_task
 from algoscope.tasks.linear import FixedWeights, LinearRegression
 from algoscope.tasks.task import Dataset, Task
 

@@ -4,8 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from algoscope.training.config import preset
-from algoscope.training.cost import RUN_SECONDS, core_seconds, estimated_seconds
+from algoscope.training.config import (
+    RUN_SECONDS,
+    core_seconds,
+    estimated_seconds,
+    preset,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +28,6 @@ def test_twice_the_steps_take_twice_as_long_but_for_compiling():
 
 
 def test_all_cores_share_a_run(monkeypatch):
-    monkeypatch.setattr("algoscope.training.cost.num_cores", lambda: 4)
+    monkeypatch.setattr("algoscope.training.config.num_cores", lambda: 4)
     config = preset("demo")
     assert estimated_seconds(config) == core_seconds(config) / 4

@@ -21,10 +21,11 @@ from algoscope.training.loop import (
     data_mesh,
     initial_state,
     objective,
+    optimizer,
+    schedule,
     task_of,
     train_steps,
 )
-from algoscope.training.recipes import optimizer, schedule
 
 TINY = TrainingConfig(
     dim=2,

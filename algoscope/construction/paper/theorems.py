@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Float
 
 from algoscope.construction.paper.chain import Chain
-from algoscope.construction.paper.mov import Mov
 from algoscope.construction.paper.primitives import Aff, Div, Mul
+from algoscope.construction.paper.raw import Mov
 from algoscope.foundation.validation import (
     require_at_least,
     require_not_negative,

@@ -19,8 +19,7 @@ from typing import Any, Literal
 
 from algoscope.foundation.files import read_json, write_json
 from algoscope.foundation.text import duration
-from algoscope.training.config import TrainingConfig
-from algoscope.training.cost import core_seconds
+from algoscope.training.config import TrainingConfig, core_seconds
 from algoscope.training.lock import is_held
 
 OUTCOME = "outcome.json"

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 from support.sweeping import TINY
 
-from algoscope.training.cost import core_seconds
+from algoscope.training.config import core_seconds
 from algoscope.training.lock import held
 from algoscope.training.sweeps import RunStatus, SweepStatus
 from algoscope.training.sweeps.store import (

@@ -2,11 +2,9 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import tyro
 from support.refusals import refuses
 from support.results import (
     reported,
@@ -17,7 +15,6 @@ from support.results import (
     save_run,
 )
 
-from algoscope.cli.report import Report, run_report
 from algoscope.experiments.record import RESULT, Table
 from algoscope.foundation.files import DamagedFileError, write_json
 from algoscope.foundation.validation import InvalidValueError
@@ -62,22 +59,6 @@ def test_the_same_results_give_the_same_bytes(tmp_path):
         first = out.read_bytes()
         report(paths, out)
         assert out.read_bytes() == first
-
-
-def test_the_command_reads_its_options_and_says_what_it_wrote(tmp_path, capsys):
-    save_record(tmp_path / "fig1")
-    out = tmp_path / "report.html"
-    settings = (tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone)
-    words = [str(tmp_path / "fig1"), str(tmp_path), "-o", str(out), "--title", "Mine"]
-    command = tyro.cli(Report, args=words, config=settings)
-    assert command == Report((tmp_path / "fig1", tmp_path), out, title="Mine")
-    run_report(command)
-    assert capsys.readouterr().out == f"{out}: 1 result, 2 claims, 0.0 MB.\n"
-    run_report(replace(command, json=True))
-    size = out.stat().st_size
-    written = {"out": str(out), "sections": 1, "claims": 2, "bytes": size}
-    assert json.loads(capsys.readouterr().out) == written
-    assert "<title>Mine</title>" in out.read_text()
 
 
 def rejects(tmp_path: Path, path: Path, message: str) -> None:

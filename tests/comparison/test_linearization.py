@@ -9,8 +9,8 @@ import pytest
 from support.boxes import Boxed, Opaque, ridge_answers
 from support.refusals import refuses
 
-from algoscope.comparison.implied_weights import implied, implied_weights, linearity
 from algoscope.comparison.intervals import bootstrap_interval
+from algoscope.comparison.linearization import implied, implied_weights, linearity
 from algoscope.comparison.metrics import squared_distance
 from algoscope.predictors import knn, ols, ridge
 

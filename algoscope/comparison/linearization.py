@@ -1,14 +1,18 @@
-"""Gradients of a prediction: by its query, and by the labels of its examples.
+"""The linear function that a predictor computes near its data: weights and gradients.
 
-The sensitivity ∂ŷ/∂x′ of a linear predictor is its weights, so it is a local form of
-the implied weights and needs no queries (von Oswald et al., 2023). The influence ∂ŷ/∂y
-of a linear smoother is its hat vector x′ᵀ(XᵀX + λI)⁻¹Xᵀ. Predictors in JAX are
-differentiated by JAX, black boxes by central differences.
+Implied weights (eq. 16, figure 6): algorithms that have weights report them, as in the
+paper. For all others, ŵ is the least-squares fit to their answers on fresh queries, and
+R² says how well it fits.
+
+Gradients: the sensitivity ∂ŷ/∂x′ of a linear predictor is its weights, so it is a local
+form of the implied weights and needs no queries (von Oswald et al., 2023). The
+influence ∂ŷ/∂y of a linear smoother is its hat vector x′ᵀ(XᵀX + λI)⁻¹Xᵀ. Predictors in
+JAX are differentiated by JAX, black boxes by central differences.
 """
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -21,13 +25,80 @@ from algoscope.comparison.predict import (
     Labels,
     ask,
     diverged_is_infinite,
+    predict_queries,
     run_in_batches,
 )
-from algoscope.foundation.validation import require_positive
-from algoscope.predictors import BlackBox, Predictor, Question
+from algoscope.foundation.validation import InvalidValueError, require_positive
+from algoscope.predictors import BlackBox, LinearPredictor, Predictor, Question
+
+Queries = Float[np.ndarray, "datasets queries dim"]
+Answers = Float[np.ndarray, "datasets prefixes queries"]
+Weights = Float[np.ndarray, "datasets prefixes dim"]
 
 STEP = 1e-3  # of central differences: exact to about 1e-6, robust to single precision
 SEQUENCES_PER_CALL = 512  # differentiated at a time
+
+
+class Implied(NamedTuple):
+    """The implied weights, and the answers to the queries, after 0, 1, … examples."""
+
+    weights: Weights
+    answers: Answers
+
+
+def implied(
+    predictor: Predictor | BlackBox, x: Inputs, y: Labels, queries: Queries
+) -> Implied:
+    """Return ŵ after n = 0, 1, … examples of each dataset, and the answers behind it.
+
+    The last example of a dataset, which other metrics use as a query, is not used here.
+    """
+    if isinstance(predictor, LinearPredictor):
+        read_off = jax.jit(jax.vmap(predictor.prefix_weights))
+        weights = np.asarray(read_off(jnp.asarray(x[:, :-1]), jnp.asarray(y[:, :-1])))
+        weights = diverged_is_infinite(predictor, weights)
+        with np.errstate(invalid="ignore"):
+            answers = np.einsum("bnd,bqd->bnq", weights, queries)
+        return Implied(weights, answers)
+    parts = [
+        predict_queries(predictor, x, y, queries, after=n) for n in range(x.shape[1])
+    ]
+    answers = diverged_is_infinite(predictor, np.stack(parts, axis=1))
+    return Implied(implied_weights(queries, answers), answers)
+
+
+def implied_weights(queries: Queries, answers: Answers) -> Weights:
+    """Return ŵ = argmin_w Σᵢ (ŷᵢ − wᵀx′ᵢ)², the least-squares fit (eq. 16).
+
+    ŵ is NaN where a query was not answered, and infinite where an answer is infinite.
+    """
+    num_queries, dim = queries.shape[1:]
+    if num_queries < dim:
+        rule = f"be at least d = {dim}, or the weights are not determined"
+        raise InvalidValueError("number of queries", rule, num_queries)
+    inverse = np.linalg.pinv(queries.astype(np.float64))
+    with np.errstate(invalid="ignore", over="ignore"):
+        weights = np.einsum("bdq,bnq->bnd", inverse, answers.astype(np.float64))
+    missing = np.any(np.isnan(answers), axis=-1, keepdims=True)
+    diverged = np.any(np.isinf(answers), axis=-1, keepdims=True)
+    weights = np.where(diverged, np.inf, weights)
+    return np.where(missing, np.nan, weights)
+
+
+def linearity(
+    queries: Queries, answers: Answers, weights: Weights
+) -> Float[np.ndarray, "datasets prefixes"]:
+    """Return R² = 1 − Σᵢ (ŷᵢ − ŵᵀx′ᵢ)² / Σᵢ ŷᵢ² of the linear fit (figure 6).
+
+    The fit has no intercept, so the total is not centered: R² lies in [0, 1], and is
+    about d/m for m answers that do not depend on the queries. NaN where all answers
+    are zero.
+    """
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        answers = answers.astype(np.float64)
+        fitted = np.einsum("bqd,bnd->bnq", queries, weights)
+        residual = np.sum((answers - fitted) ** 2, axis=-1)
+        return 1 - residual / np.sum(answers**2, axis=-1)
 
 
 def sensitivities(
