@@ -4,7 +4,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import Field, asdict, fields, make_dataclass
+from dataclasses import Field, asdict, fields, make_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -107,13 +107,10 @@ def _allow_precision(learner: Any) -> None:
 
 def task_for(learner: Any, command: Any) -> Any:
     """Return the task of a learner, with the variances that are given."""
-    from algoscope.tasks.linear import FixedWeights
-
-    if isinstance(learner.task, FixedWeights) and command.prior_variance is None:
-        noise = learner.task.noise_variance
-        changed = command.noise_variance
-        return FixedWeights(learner.dim, noise if changed is None else changed)
-    return regression_for(learner, command)
+    changes = given(command, VARIANCES)
+    if set(changes) <= {each.name for each in fields(learner.task)}:
+        return replace(learner.task, **changes)
+    return regression_for(learner, command)  # the control task has no prior variance
 
 
 def regression_for(learner: Any, command: Any) -> Any:

@@ -63,8 +63,7 @@ CONTENDERS = 5  # nearest hypotheses, between which the contested datasets decid
 POOL = 8  # datasets to choose from, for each contested dataset
 FITTED = 48  # datasets that families are fitted to, at least
 FOLDS = 4  # disjoint parts of the data, to each of which the winner is fitted again
-
-BLACK_BOX_DATASETS, DATASETS = 3, 12
+EVIDENCE_DATASETS, EVIDENCE_BLACK_BOX_DATASETS = 12, 3  # for further evidence
 MOST_INFLUENCES = 8  # examples before a query whose influence is measured
 
 
@@ -257,7 +256,7 @@ def gather_evidence(
     relative changes of predictions under each symmetry, 0 where it is kept.
     """
     is_black_box = isinstance(predictor, BlackBox)
-    count = BLACK_BOX_DATASETS if is_black_box else DATASETS
+    count = EVIDENCE_BLACK_BOX_DATASETS if is_black_box else EVIDENCE_DATASETS
     num_examples = spans[-1][2]
     x, y = held_out(
         task, num_datasets=count, num_examples=num_examples + 1, seed=seed + 1

@@ -266,8 +266,8 @@ def execute(
 def evaluator(config: TrainingConfig) -> Callable[[Transformer], dict[str, float]]:
     """Return a function that measures a transformer on fixed held-out datasets.
 
-    It returns SPD/d to OLS and to the Bayes predictor: the mean over the datasets and
-    all prefixes with at least one example.
+    It returns SPD/d to OLS and to the Bayes predictor of linear regression: the mean
+    over the datasets and all prefixes with at least one example.
     """
     x, y = held_out(
         task_of(config),
@@ -275,8 +275,9 @@ def evaluator(config: TrainingConfig) -> Callable[[Transformer], dict[str, float
         num_examples=config.num_examples,
         seed=config.seed,
     )
-    best = x.sum(axis=-1)  # the control task: w = 1 is known
-    if config.task == "linear":
+    if config.task == "control":
+        best = x.sum(axis=-1)  # w = 1 is known
+    else:
         predictor = bayes(
             noise_variance=config.noise_variance, prior_variance=config.prior_variance
         )

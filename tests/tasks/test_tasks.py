@@ -1,6 +1,10 @@
 """Tasks draw from the distributions that they name."""
 
+import os
+import subprocess
+import sys
 from dataclasses import FrozenInstanceError
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.compiling import QUICKLY
 from support.refusals import refuses
 
 from algoscope.tasks import TASKS as CATALOG
@@ -253,3 +258,31 @@ def test_an_unknown_task_is_rejected_with_the_nearest_name():
         make_task("liner", DIM)
     with refuses(ValueError, "`dim` must be at least 1, got 0."):
         make_task("control", 0)
+
+
+ADDED = """
+import sys
+import algoscope as asc
+from algoscope.tasks import TASKS, make_task
+
+TASKS["shifted"] = "support.shifted:ShiftedRegression"  # the line
+config = asc.TrainingConfig(
+    task="shifted", dim=1, num_examples=3, num_layers=1, hidden_size=8, num_heads=1,
+    steps=2, steps_per_call=2, evaluate_every=2, save_every=2,
+)
+learner = asc.train(config, sys.argv[1], evaluation_datasets=10)
+assert learner.task == make_task("shifted", 1)
+print(asc.compare(learner, ["ols"], num_datasets=10).task)
+"""
+
+
+def test_a_task_is_added_by_one_file_and_one_line(tmp_path):
+    # In a program of its own: the catalog is a type as well, which tests check.
+    done = subprocess.run(
+        [sys.executable, "-c", ADDED, str(tmp_path / "run")],
+        env=os.environ | QUICKLY | {"PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("ShiftedRegression(dim=1, ")
