@@ -25,7 +25,7 @@ Row = dict[str, Any]
 Result = TypeVar("Result", bound="SavedResult")
 
 LONGEST_REPR = 390  # characters
-MOST_ROWS = 60  # of a table in a notebook
+MOST_ROWS = 20  # of a table in a notebook
 
 
 class SavedResult(ABC):
@@ -99,14 +99,14 @@ class SavedResult(ABC):
         return f"{text[: LONGEST_REPR - 2]}…>"
 
     def _repr_html_(self) -> str:
-        """Return the sentence, the table and the figure, for a notebook."""
+        """Return the sentence, the figure and the table, for a notebook."""
         from algoscope.foundation.plotting import render
 
         drawn = base64.b64encode(render(self.plot(), ".svg")).decode()
         return (
-            f"<p>{html.escape(self.sentence)}</p>{html_table(self.rows())}<div>"
+            f"<p>{html.escape(self.sentence)}</p><div>"
             f'<img src="data:image/svg+xml;base64,{drawn}" style="max-width:100%">'
-            "</div>"
+            f"</div>{html_table(self.rows())}"
         )
 
 
