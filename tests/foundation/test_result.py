@@ -128,9 +128,10 @@ def test_the_table_is_a_data_frame_with_pandas(monkeypatch):
 # A notebook.
 
 
-def test_a_notebook_shows_the_sentence_the_table_and_the_figure():
+def test_a_notebook_shows_the_sentence_the_figure_and_the_table():
     shown = RESULT._repr_html_()
-    assert shown.startswith("<p>ICL is nearest to OLS.</p><table>")
+    assert shown.startswith("<p>ICL is nearest to OLS.</p><div><img ")
+    assert shown.index("<img ") < shown.index("<table>")
     assert "<th>to</th><th>distance</th>" in shown
     assert "<td>OLS</td><td>0.0022</td>" in shown
     assert "<td>ridge</td><td>inf</td>" in shown

@@ -12,6 +12,7 @@ from support.refusals import refuses
 from algoscope.comparison.intervals import Estimate
 from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.plotting import render
+from algoscope.foundation.result import MOST_ROWS
 from algoscope.patching import PatchingResult
 from algoscope.patching.figures import patching_figure
 from algoscope.patching.result import MEASURES, Map
@@ -208,5 +209,5 @@ def test_only_the_swaps_are_drawn_into_given_axes():
 def test_a_notebook_shows_the_sentence_the_rows_and_the_figure():
     shown = RESULT._repr_html_()
     assert "swapping the query&#x27;s state first moves" in shown
-    assert shown.count("<tr>") == 1 + len(RESULT.rows())
+    assert shown.count("<tr>") == 1 + min(len(RESULT.rows()), MOST_ROWS)
     assert "data:image/svg+xml;base64," in shown
