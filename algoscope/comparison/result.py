@@ -15,6 +15,7 @@ from algoscope.comparison.intervals import (
     regime_spans,
 )
 from algoscope.foundation.result import Row, SavedResult
+from algoscope.foundation.text import short
 from algoscope.foundation.validation import InvalidValueError, require_choice
 
 if TYPE_CHECKING:
@@ -99,14 +100,14 @@ class Comparison(SavedResult):
             f"on average over 1 to {most} examples" if most > 1 else "after 1 example"
         )
         text = (
-            f"{self.learner} behaves most like {first}: SPD/d = {nearest:.2g} "
+            f"{self.learner} behaves most like {first}: SPD/d = {short(nearest)} "
             f"{span} ({self.num_datasets:,} datasets)"
         )
         if others:
             second, distance = others[0]
             text += f"; the next is {second}"
             text += f", {_times(distance / nearest)} as far" if nearest else ""
-            text += f" ({distance:.2g})"
+            text += f" ({short(distance)})"
         return text + "."
 
     @property
@@ -133,13 +134,13 @@ class Comparison(SavedResult):
         for name in [*(name for name, _ in self.nearest(1, self.num_examples)), LABELS]:
             curve = self.against(name)
             spans = [(1, self.num_examples), *((a, b) for _, a, b in self.regimes)]
-            cells = [f"{curve.average(*span):.2g}" for span in spans]
+            cells = [short(curve.average(*span)) for span in spans]
             if with_weights:
                 weights = None if name == LABELS else self.against(name, "ilwd")
                 cells.append(
                     "–"
                     if weights is None
-                    else f"{weights.average(1, self.num_examples):.2g}"
+                    else short(weights.average(1, self.num_examples))
                 )
             rows.append([name, *cells])
         return header, rows
@@ -193,4 +194,4 @@ def _times(ratio: float) -> str:
     """
     if ratio >= 1e6:
         return "over a million times"
-    return f"{ratio:.2g} times" if ratio < 10 else f"{ratio:,.0f} times"
+    return f"{short(ratio)} times" if ratio < 10 else f"{ratio:,.0f} times"

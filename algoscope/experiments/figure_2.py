@@ -23,7 +23,7 @@ from algoscope.experiments.record import Claim, Table, Verdict
 from algoscope.experiments.references import Distances, ReferenceSet, shown
 from algoscope.foundation.cache import Cache
 from algoscope.foundation.plotting import save_picture
-from algoscope.foundation.text import listed
+from algoscope.foundation.text import listed, scientific, with_interval
 from algoscope.model.learner import InContextLearner
 from algoscope.predictors import Predictor, ols, ridge
 from algoscope.tasks.linear import LinearRegression
@@ -200,7 +200,7 @@ def _table(columns: list[Distances], region: str) -> Table:
 
 def _cell(found: Distances, name: str, region: str) -> str:
     value = found.to(name, region)
-    return f"{value.mean:.2e} [{value.low:.2e}, {value.high:.2e}]"
+    return with_interval(value.mean, value.low, value.high, scientific)
 
 
 def _references(columns: list[Distances]) -> list[str]:
@@ -234,7 +234,7 @@ def _heat_map(axes: Axes, columns: list[Distances], region: str) -> None:
     for row, name in enumerate(names):
         for column, each in enumerate(columns):
             color = "black" if brightness[row, column] > 0.6 else "white"
-            text = f"{values[row, column]:.2e}"
+            text = scientific(values[row, column])
             axes.text(
                 column, row, text, ha="center", va="center", color=color, fontsize=7
             )

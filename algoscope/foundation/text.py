@@ -1,7 +1,7 @@
 """Numbers, durations and lists as text, the same in every command and page."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 
 def number(value: float) -> str:
@@ -24,14 +24,26 @@ def short(value: float | None) -> str:
     return "–" if value is None else f"{value:.2g}"
 
 
-def with_interval(mean: float, low: float, high: float) -> str:
-    """Return a number and its 95 % interval.
+def scientific(value: float) -> str:
+    """Return a number with three digits and its power of ten.
+
+    Example:
+        >>> scientific(0.00219768)
+        '2.20e-03'
+    """
+    return f"{value:.2e}"
+
+
+def with_interval(
+    mean: float, low: float, high: float, form: Callable[[float], str] = number
+) -> str:
+    """Return a number and its 95 % interval, each as `form` writes it.
 
     Example:
         >>> with_interval(0.5, 0.41, 0.6)
         '0.5 [0.41, 0.6]'
     """
-    return f"{number(mean)} [{number(low)}, {number(high)}]"
+    return f"{form(mean)} [{form(low)}, {form(high)}]"
 
 
 def duration(seconds: float) -> str:

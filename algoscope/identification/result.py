@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from algoscope.foundation.files import parse_number
 from algoscope.foundation.plotting import COLORS, owner_of, plain_name
 from algoscope.foundation.result import Row, SavedResult
+from algoscope.foundation.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,7 +103,7 @@ class Identification(SavedResult):
         if self.verdict == "none":
             return (
                 f"{self.target} runs none of the known algorithms {where}. The nearest "
-                f"is {first.name} at distance {first.distance:.2g}; at most "
+                f"is {first.name} at distance {short(first.distance)}; at most "
                 f"{self.threshold:g} would count as the same algorithm."
             )
         small = first.family == "ridge" and first.parameters["penalty"] <= NEARLY_OLS
@@ -112,9 +113,10 @@ class Identification(SavedResult):
             else ""
         )
         return (
-            f"{self.target} runs {first.name} {where}: distance {first.distance:.2g} "
-            f"(95 % interval {first.low:.2g} to {first.high:.2g}){remark}. The nearest "
-            f"other family is {second.name} at {second.distance:.2g}."
+            f"{self.target} runs {first.name} {where}: distance "
+            f"{short(first.distance)} (95 % interval {short(first.low)} to "
+            f"{short(first.high)}){remark}. The nearest other family is {second.name} "
+            f"at {short(second.distance)}."
         )
 
     def rows(self) -> list[Row]:

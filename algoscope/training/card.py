@@ -2,7 +2,7 @@
 
 from algoscope.comparison.result import LABELS, Comparison
 from algoscope.foundation.files import read_json
-from algoscope.foundation.text import short
+from algoscope.foundation.text import scientific, short
 from algoscope.model.checkpoints import CONFIG, EVALUATION, locate
 from algoscope.training.config import TrainingConfig
 
@@ -63,9 +63,9 @@ def model_card(
         [
             [
                 str(n),
-                f"{first.mean[n]:.2e}",
-                f"{first.low[n]:.2e} … {first.high[n]:.2e}",
-                *(f"{c.mean[n]:.2e}" for c in curves[1:]),
+                scientific(first.mean[n]),
+                f"{scientific(first.low[n])} … {scientific(first.high[n])}",
+                *(scientific(c.mean[n]) for c in curves[1:]),
             ]
             for n in range(len(first.mean))
         ],
@@ -76,8 +76,8 @@ def model_card(
             [
                 f"{row['step']:,}",
                 f"{row['loss']:.4f}",
-                f"{row['spd_ols']:.2e}",
-                f"{row['spd_bayes']:.2e}",
+                scientific(row["spd_ols"]),
+                scientific(row["spd_bayes"]),
             ]
             for row in metrics
             if "spd_ols" in row
