@@ -1,6 +1,7 @@
 """What `import algoscope` offers is what its type stubs say, and it loads."""
 
 import ast
+import html
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,20 @@ def test_a_star_import_brings_the_public_names():
     namespace: dict[str, object] = {}
     exec("from algoscope import *", namespace)
     assert set(algoscope.__all__) <= set(namespace)
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("Comparison", "algoscope/models/linear-d8/evaluation.json"),
+        ("PatchingResult", "results/patching/linear-d4"),
+        ("ProbingResult", "results/fig4"),
+        ("Record", "results/fig2"),
+    ],
+)
+def test_every_saved_result_answers_draws_tabulates_and_shows_itself(kind, path):
+    found = getattr(algoscope, kind).load(Path(__file__).parent.parent / path)
+    assert 20 < len(repr(found)) < 400
+    assert found.plot()._repr_png_().startswith(b"\x89PNG")
+    assert len(found.table()) == len(found.rows()) > 0
+    assert found.sentence in html.unescape(found._repr_html_())

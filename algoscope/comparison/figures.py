@@ -8,7 +8,13 @@ from matplotlib.ticker import MaxNLocator
 
 from algoscope.comparison.intervals import Curve
 from algoscope.comparison.result import LABELS, Comparison
-from algoscope.foundation.plotting import COLORS, STYLES, owner_of, plain_name
+from algoscope.foundation.plotting import (
+    COLORS,
+    STYLES,
+    ResultFigure,
+    owner_of,
+    plain_name,
+)
 from algoscope.foundation.validation import InvalidValueError
 
 Span = tuple[int, int]
@@ -37,7 +43,7 @@ def comparison_figure(
         _draw_metric(axes, comparison, "spd", looks, labeled)
         axes.legend(title=f"{plain_name(comparison.learner)} and", fontsize=7)
         return owner_of(axes)
-    figure = Figure(figsize=(11, 4.2))
+    figure = ResultFigure(figsize=(11, 4.2))
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     measured_weights = "ilwd" in comparison.metrics
     _draw_metric(left, comparison, "spd", looks, labeled)
@@ -73,7 +79,7 @@ def linearity_figure(comparison: Comparison, axes: Axes | None = None) -> Figure
         measured = ", ".join(["spd", *comparison.metrics])
         remedy = 'Measure it with `compare(..., metrics=("r2",))`.'
         raise InvalidValueError("comparison", "hold the metric r2", measured, remedy)
-    panel = Figure(figsize=(6.5, 4.2)).subplots() if axes is None else axes
+    panel = ResultFigure(figsize=(6.5, 4.2)).subplots() if axes is None else axes
     for index, curve in enumerate(comparison.of("r2")):
         _draw_curve(panel, curve, _look(index), plain_name(curve.first))
     _finish(panel, comparison, "R² of the linear fit")

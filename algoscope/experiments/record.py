@@ -112,17 +112,16 @@ class Record(SavedResult):
 
     def plot(self, axes: "Axes | None" = None) -> "Figure":
         """Show the experiment's first figure, as it was drawn into its directory."""
-        from matplotlib.figure import Figure
         from PIL import Image
 
-        from algoscope.foundation.plotting import owner_of
+        from algoscope.foundation.plotting import ResultFigure, owner_of
 
         if self.directory is None:
             remedy = "Load it: `Record.load(directory)`."
             raise InvalidValueError("record", "be saved", "one that is not", remedy)
         image = Image.open(self.directory / f"{self.figures[0]}.png").convert("RGB")
         size = (image.width / 120, image.height / 120)
-        panel = Figure(figsize=size).subplots() if axes is None else axes
+        panel = ResultFigure(figsize=size).subplots() if axes is None else axes
         panel.imshow(np.asarray(image))
         panel.set_axis_off()
         figure = owner_of(panel)

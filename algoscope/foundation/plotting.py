@@ -34,6 +34,13 @@ def plain_name(name: str) -> str:
     return short.replace("$", r"\$")
 
 
+class ResultFigure(Figure):
+    """A figure that a notebook shows, whether pyplot is imported or not."""
+
+    def _repr_png_(self) -> bytes:
+        return render(self, ".png", dpi=100, bbox_inches="tight")
+
+
 def owner_of(axes: Axes) -> Figure:
     """Return the figure that axes are part of."""
     figure = axes.get_figure(root=True)

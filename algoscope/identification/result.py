@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from algoscope.foundation.files import parse_number
-from algoscope.foundation.plotting import COLORS, owner_of, plain_name
+from algoscope.foundation.plotting import COLORS, ResultFigure, owner_of, plain_name
 from algoscope.foundation.result import Row, SavedResult
 from algoscope.foundation.text import short
 
@@ -177,7 +177,9 @@ def identification_figure(
     """
     shown = [c for c in found.candidates if np.isfinite(c.distance)][:num_shown]
     own = (
-        Figure(figsize=(8, 1.2 + 0.4 * len(shown))).subplots() if axes is None else axes
+        ResultFigure(figsize=(8, 1.2 + 0.4 * len(shown))).subplots()
+        if axes is None
+        else axes
     )
     rows = np.arange(len(shown))
     # On a log scale a distance of 0 needs a place: a tenth of the smallest other one.

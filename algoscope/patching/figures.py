@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from algoscope.foundation.plotting import COLORS, owner_of
+from algoscope.foundation.plotting import COLORS, ResultFigure, owner_of
 from algoscope.patching.edits import DIRECTIONS
 from algoscope.patching.result import PatchingResult
 
@@ -29,7 +29,7 @@ def patching_figure(result: PatchingResult, axes: Axes | None = None) -> Figure:
     if axes is not None:
         _draw_swaps(result, axes)
         return owner_of(axes)
-    figure = Figure(figsize=(13, 7))
+    figure = ResultFigure(figsize=(13, 7))
     panels = figure.subplots(2, 3)
     titles = {
         "moved": "swap one state from D′ into D",

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from algoscope.foundation.plotting import COLORS, owner_of
+from algoscope.foundation.plotting import COLORS, ResultFigure, owner_of
 from algoscope.foundation.validation import InvalidValueError, require_choice
 from algoscope.probing.result import Measure, Measurement, ProbingResult
 from algoscope.probing.targets import symbol
@@ -96,7 +96,7 @@ def _panels(
     require_choice("measure", measure, AXIS_LABELS)
     if axes is None:
         count = len(result.targets)
-        figure = Figure(figsize=(1.5 + 4 * count, 3.8))
+        figure = ResultFigure(figsize=(1.5 + 4 * count, 3.8))
         panels = list(figure.subplots(1, count, squeeze=False)[0])
     else:
         figure, panels = owner_of(axes), [axes]

@@ -14,6 +14,7 @@ from algoscope.foundation.plotting import (
     LONGEST_NAME,
     METADATA,
     PNG_COLORS,
+    ResultFigure,
     owner_of,
     plain_name,
     render,
@@ -112,3 +113,11 @@ def test_dollar_signs_do_not_start_a_formula():
     figure = Figure(figsize=(1, 1))
     figure.subplots().set_title(plain_name(r"$\broken{$"))
     render(figure, ".png")
+
+
+def test_a_notebook_shows_the_figure_of_a_result_without_pyplot():
+    figure = ResultFigure(figsize=(2, 2))
+    figure.subplots().plot([1, 2], [3, 5])
+    shown = figure._repr_png_()
+    assert Image.open(io.BytesIO(shown)).format == "PNG"
+    assert shown == figure._repr_png_()
