@@ -1,4 +1,4 @@
-"""Settings of all tests; examples in the documentation run with those of a user."""
+"""Settings of all tests; examples in docstrings run in a user's precision."""
 
 import os
 from pathlib import Path
@@ -12,6 +12,7 @@ os.environ.setdefault("MPLBACKEND", "agg")  # figures are saved, never shown
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
+from support.compiling import emit_quickly  # noqa: E402
 
 
 @pytest.fixture
@@ -22,6 +23,10 @@ def default_settings():
 
 
 @pytest.fixture(autouse=True)
-def _doctests_run_with_default_settings(request: pytest.FixtureRequest):
+def _doctests_run_with_default_settings(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+):
     if isinstance(request.node, pytest.DoctestItem):
         request.getfixturevalue("default_settings")
+        jax.config.update("jax_disable_most_optimizations", True)
+        emit_quickly(monkeypatch)

@@ -23,7 +23,12 @@ from report import RESULTS, markdown, note, note_load, write
 from algoscope.model.learner import InContextLearner
 from algoscope.probing import find_budget
 from algoscope.probing.config import ProbingConfig
-from algoscope.probing.probes import Fitted, Probe, initial_probes, train_probes
+from algoscope.probing.probes import (
+    AttentionProbe,
+    Fitted,
+    initial_probes,
+    train_probes,
+)
 from algoscope.probing.states import Repeat, StateSplit
 from algoscope.probing.targets import TargetSplit, find_targets
 from algoscope.tasks.linear import LinearRegression
@@ -46,14 +51,20 @@ class Options:
 
 
 def together(
-    probes: Probe, states: StateSplit, targets: TargetSplit, config: ProbingConfig
+    probes: AttentionProbe,
+    states: StateSplit,
+    targets: TargetSplit,
+    config: ProbingConfig,
 ) -> Fitted:
     """Train the probes of all prefixes in one program."""
     return train_probes(probes, states, targets, config, seed=0)
 
 
 def one_by_one(
-    probes: Probe, states: StateSplit, targets: TargetSplit, config: ProbingConfig
+    probes: AttentionProbe,
+    states: StateSplit,
+    targets: TargetSplit,
+    config: ProbingConfig,
 ) -> Fitted:
     """Train the probe of each prefix alone."""
     parts = []

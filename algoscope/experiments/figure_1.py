@@ -17,8 +17,8 @@ from algoscope.experiments.record import Claim, Table, Verdict
 from algoscope.experiments.references import (
     WiderReferences,
     family,
+    in_text,
     paper_names,
-    shown,
 )
 from algoscope.foundation.plotting import save_picture
 from algoscope.foundation.text import listed, number, with_interval
@@ -158,9 +158,9 @@ def _minimum_norm(found: Comparison) -> Claim:
     first, second = sorted(means, key=lambda estimate: estimate.mean)[:2]
     apart = first.second == "OLS" and first.high < second.low
     measured = (
-        f"Over n = 1–{found.dim - 1}, SPD/d is {shown(first)} to {first.second} and "
-        f"{shown(second)} to {second.second}, the next ({first.count:,} datasets). OLS "
-        f"is nearest by SPD at {len(at_all)} and by ILWD at {len(by_weights)} of "
+        f"Over n = 1–{found.dim - 1}, SPD/d is {in_text(first)} to {first.second} and "
+        f"{in_text(second)} to {second.second}, the next ({first.count:,} datasets). "
+        f"OLS is nearest by SPD at {len(at_all)} and by ILWD at {len(by_weights)} of "
         f"{len(inside)} n; "
         + (
             f"another reference is significantly nearer at n = {listed(beaten)}."

@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from algoscope.experiments.experiment import Experiment, Judgment
-from algoscope.experiments.learners import NoLearnerError, Place, Spent, train
+from algoscope.experiments.learners import NoLearnerError, Place, Spent, train_runs
 from algoscope.experiments.record import Claim, Table, Verdict
-from algoscope.experiments.references import Distances, ReferenceSet, shown
+from algoscope.experiments.references import Distances, ReferenceSet, in_text
 from algoscope.foundation.cache import Cache
 from algoscope.foundation.plotting import save_picture
 from algoscope.foundation.text import listed, scientific, with_interval
@@ -93,7 +93,7 @@ def trainings(config: Figure2) -> list[TrainingConfig]:
 
 def measure(config: Figure2, place: Place) -> Spent:
     """Train the learners and measure each on the distribution it was trained on."""
-    trained, spent = train(place, trainings(config))
+    trained, spent = train_runs(place, trainings(config))
     learners = {each.config: each.learner for each in trained}
     references = tuple(reference(ratio(*each)) for each in config.deviations)
     dim, last = config.base.dim, config.base.num_examples - 1
@@ -183,7 +183,7 @@ def _sentence(found: Distances) -> str:
         f"{listed(hits)}; its interval lies below all others in: "
         f"{listed(_separate(found))}; differences on the same datasets are significant "
         f"in: {listed(paired)}. Under-determined, the nearest is "
-        f"{with_fraction(first.second)} at MSPD/d = {shown(first)} "
+        f"{with_fraction(first.second)} at MSPD/d = {in_text(first)} "
         f"({found.num_datasets:,} datasets)."
     )
 

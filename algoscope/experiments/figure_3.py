@@ -26,9 +26,9 @@ from algoscope.experiments.references import (
     ReferenceSet,
     WiderReferences,
     family,
+    in_text,
     measure_runs,
     paper_names,
-    shown,
 )
 from algoscope.foundation.cache import Cache
 from algoscope.foundation.plotting import COLORS, STYLES, save_picture
@@ -165,7 +165,7 @@ def _sentence(series: Series, wider: bool = False) -> str:
         best = run.nearest(REGION, names)
         unclear = "" if run.stands_out(REGION, names) else ", intervals overlap"
         size = f"{SYMBOLS[series.axis]} = {value}"
-        parts.append(f"{size}: {best.second} at {shown(best)}{unclear}")
+        parts.append(f"{size}: {best.second} at {in_text(best)}{unclear}")
     chosen = "of the wider reference set" if wider else "of the paper's references"
     return (
         f"d = {series.dim}, nearest {chosen} by MSPD/d over n < d: {'; '.join(parts)} "
@@ -252,7 +252,7 @@ def _table(series: Series) -> Table:
     """Return MSPD/d to every reference at every size."""
     runs = series.runs.values()
     rows = [
-        (name, *(shown(run.to(name, REGION)) for run in runs))
+        (name, *(in_text(run.to(name, REGION)) for run in runs))
         for name in series.references
     ]
     chosen = [

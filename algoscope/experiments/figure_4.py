@@ -131,7 +131,7 @@ def best_errors(found: Measurement) -> PerRepeat:
     return found.samples()[:, found.best_layer()]
 
 
-def shown(samples: PerRepeat) -> str:
+def mean_text(samples: PerRepeat) -> str:
     """Return the mean over repeats with its interval."""
     mean, low, high = mean_with_interval(samples[:, None])
     return with_interval(float(mean[0]), float(low[0]), float(high[0]))
@@ -156,7 +156,7 @@ def layer_tables(result: ProbingResult, learner: str) -> tuple[Table, ...]:
     for target in result.targets:
         found = [result.of(target, kind, learner) for kind in result.kinds]
         rows = tuple(
-            (str(layer), *(shown(each.samples()[:, place]) for each in found))
+            (str(layer), *(mean_text(each.samples()[:, place]) for each in found))
             for place, layer in enumerate(found[0].layers)
         )
         title = f"{symbol(target)} in {learner}: relative error"
@@ -181,7 +181,7 @@ def _sentences(result: ProbingResult) -> tuple[str, ...]:
     return tuple(
         f"{symbol(each.target)}, {each.kind} probes of {result.learner}: the best "
         f"layer is {_best_layer(each)} of {max(each.layers)} with a relative error of "
-        f"{shown(best_errors(each))}; half of the improvement over the input is "
+        f"{mean_text(best_errors(each))}; half of the improvement over the input is "
         f"reached in layer {half_way(each)} ({sample_sizes(result)})."
         for each in measured
     )
@@ -216,8 +216,8 @@ def nonlinear_is_better(result: ProbingResult) -> Claim:
         linear, mlp = (best_errors(result.of(target, k)) for k in ("linear", "mlp"))
         holds.append(is_above(linear - mlp))
         texts.append(
-            f"{symbol(target)}: linear {shown(linear)}, MLP {shown(mlp)}, difference "
-            f"{shown(linear - mlp)}"
+            f"{symbol(target)}: linear {mean_text(linear)}, MLP {mean_text(mlp)}, "
+            f"difference {mean_text(linear - mlp)}"
         )
     return Claim.of_parts(
         "MLP probes beat linear ones",
@@ -238,8 +238,8 @@ def deep_not_input(result: ProbingResult) -> Claim:
         layer, depth = _best_layer(found), max(found.layers)
         holds.append(is_above(at_input / 2 - best) and layer >= depth / 2)
         texts.append(
-            f"{symbol(target)}: {shown(at_input)} in the input, {shown(best)} in layer "
-            f"{layer} of {depth}"
+            f"{symbol(target)}: {mean_text(at_input)} in the input, {mean_text(best)} "
+            f"in layer {layer} of {depth}"
         )
     return Claim.of_parts(
         "targets are encoded deep in the network",
@@ -259,7 +259,7 @@ def decoded_accurately(result: ProbingResult) -> Claim:
         "w is decoded accurately",
         f"Errors of w_OLS are drawn on an axis that ends at {ACCURATE} (figure 4).",
         f"Squared error per dimension of MLP probes in the best layer: "
-        f"{shown(errors)} ({sample_sizes(result)}).",
+        f"{mean_text(errors)} ({sample_sizes(result)}).",
         [is_above(ACCURATE - errors)],
         f"The 95 % interval of the error is not below {ACCURATE}.",
     )
@@ -297,8 +297,8 @@ def read_at_labels(result: ProbingResult) -> Claim:
         later = on_labels(found, result.prefixes, result.dim)
         holds += [is_above(first, MOST), is_above(later, MOST)]
         texts.append(
-            f"{symbol(target)}: {shown(first)} on yₙ for n ≤ d, {shown(later)} on all "
-            "labels for n > d"
+            f"{symbol(target)}: {mean_text(first)} on yₙ for n ≤ d, {mean_text(later)} "
+            "on all labels for n > d"
         )
     return Claim.of_parts(
         name,

@@ -14,8 +14,8 @@ from algoscope.experiments.figure_4 import (
     is_above,
     layer_tables,
     load_probing,
+    mean_text,
     sample_sizes,
-    shown,
 )
 from algoscope.experiments.record import Claim
 from algoscope.foundation.plotting import FORMATS, save_figure
@@ -43,7 +43,7 @@ def controls_are_worse(result: ProbingResult, control: str) -> Claim:
             other = best_errors(result.of(target, kind, control))
             holds.append(is_above(other - own))
             texts.append(
-                f"{symbol(target)}, {kind}: {shown(other)} against {shown(own)}"
+                f"{symbol(target)}, {kind}: {mean_text(other)} against {mean_text(own)}"
             )
     return Claim.of_parts(
         f"probes of {control} are worse",

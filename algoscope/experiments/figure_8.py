@@ -23,8 +23,8 @@ from algoscope.experiments.record import Claim, Table, Verdict
 from algoscope.experiments.references import (
     Distances,
     ReferenceSet,
+    in_text,
     measure_runs,
-    shown,
 )
 from algoscope.foundation.cache import Cache
 from algoscope.foundation.plotting import COLORS, save_picture
@@ -234,7 +234,7 @@ def runs_table(runs: Sequence[Distances]) -> Table:
     rows = tuple(
         (
             *(str(run.about[each]) for each in ("dim", *AXES)),
-            *(shown(each) for each in run.means[REGION][:2]),
+            *(in_text(each) for each in run.means[REGION][:2]),
             ("yes" if prefers_ols(run) else "no") + ("" if _is_decided(run) else "?"),
         )
         for run in sorted(runs, key=lambda run: [run.about[each] for each in sizes])

@@ -86,7 +86,7 @@ class Trained:
     learner: InContextLearner
 
 
-def train(
+def train_runs(
     place: Place,
     configs: Sequence[TrainingConfig],
     measured: Collection[TrainingConfig] = (),
@@ -134,7 +134,7 @@ def model_or_run(
     """Return the model of this name, or the model of `training` if it is given."""
     if training is None:
         return InContextLearner.from_pretrained(model), Spent()
-    trained, spent = train(place, [training])
+    trained, spent = train_runs(place, [training])
     if not trained:
         raise NoLearnerError(spent.runs)
     return trained[0].learner, spent

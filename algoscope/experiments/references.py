@@ -28,7 +28,7 @@ from algoscope.comparison.intervals import (
 from algoscope.comparison.metrics import mean_over_region, squared_prediction_difference
 from algoscope.comparison.predict import held_out, predict_all, predict_exactly
 from algoscope.comparison.result import LABELS
-from algoscope.experiments.learners import MEASURED, Place, Spent, train
+from algoscope.experiments.learners import MEASURED, Place, Spent, train_runs
 from algoscope.foundation.cache import Cache
 from algoscope.foundation.files import read_json, write_json
 from algoscope.foundation.machine import provenance
@@ -96,7 +96,7 @@ class WiderReferences:
         )
 
 
-def shown(estimate: Estimate) -> str:
+def in_text(estimate: Estimate) -> str:
     """Return an estimate with its interval, as text."""
     return with_interval(estimate.mean, estimate.low, estimate.high)
 
@@ -264,7 +264,7 @@ def measure_runs(
         seconds = of_run.cached_seconds(place, name_of(run), _about(run))
         if seconds is not None:
             cached[run] = seconds
-    trained, spent = train(place, runs, cached)
+    trained, spent = train_runs(place, runs, cached)
     gone = [run for run in cached if spent.runs[run.run_id] == MEASURED]
     spent = sum((Spent(cached[run]) for run in gone), spent)
     for each in trained:

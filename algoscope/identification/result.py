@@ -57,10 +57,8 @@ class Identification(SavedResult):
 
     Example:
         >>> import algoscope as asc
-        >>> task = asc.LinearRegression(dim=1)
-        >>> found = asc.identify(
-        ...     asc.zero, task, num_examples=2, num_datasets=16, with_evidence=False
-        ... )
+        >>> task = asc.LinearRegression(dim=2)
+        >>> found = asc.identify(asc.zero, task, num_examples=8, num_datasets=32)
         >>> found.verdict
         'zero'
     """

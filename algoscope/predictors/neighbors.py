@@ -140,7 +140,7 @@ def kernel_prefix_predictions(
 
 
 @dataclass(frozen=True)
-class NadarayaWatson:
+class KernelSmoother:
     """Kernel regression with a Gaussian kernel of width h, the `bandwidth`."""
 
     bandwidth: float
@@ -174,11 +174,11 @@ class NadarayaWatson:
         return kernel_prefix_predictions(x, y, bandwidth=self.bandwidth)
 
 
-def nadaraya_watson(bandwidth: float) -> NadarayaWatson:
+def nadaraya_watson(bandwidth: float) -> KernelSmoother:
     """Return kernel regression with a Gaussian kernel.
 
     Example:
         >>> nadaraya_watson(0.5).name
         'NadarayaWatson(0.5)'
     """
-    return NadarayaWatson(bandwidth)
+    return KernelSmoother(bandwidth)

@@ -50,7 +50,7 @@ TEST_BATCH = 128  # datasets whose errors are computed at a time
 Targets = Float[np.ndarray, "datasets prefixes size"]
 
 
-class Probe(eqx.Module):
+class AttentionProbe(eqx.Module):
     """The weights of one probe, or of a stack of probes along leading axes."""
 
     scores: Float[Array, "*stack time"]  # s
@@ -84,7 +84,7 @@ def random_probe(
     value_size: int,
     inner_size: int,
     target_size: int,
-) -> Probe:
+) -> AttentionProbe:
     """Return a probe with random matrices that attends to all positions equally.
 
     Matrices are drawn from U(±1/√fan_in), with NumPy, which needs no compilation;
@@ -99,7 +99,7 @@ def random_probe(
         return jnp.asarray(np.zeros(size, np.float32))
 
     deep = kind == "mlp"
-    return Probe(
+    return AttentionProbe(
         scores=zeros(time),
         w_v=draw(value_size, hidden_size),
         w_inner=draw(inner_size, value_size) if deep else None,
@@ -124,10 +124,10 @@ def initial_probes(
     hidden_size: int,
     target_size: int,
     seed: int,
-) -> Probe:
+) -> AttentionProbe:
     """Return a stack [layers, prefixes]; each probe depends only on its layer and n."""
 
-    def draw(layer: int, prefix: int) -> Probe:
+    def draw(layer: int, prefix: int) -> AttentionProbe:
         return random_probe(
             np.random.default_rng([seed, layer, prefix]),
             kind,
@@ -148,7 +148,7 @@ def initial_probes(
 
 
 def train_probes(
-    probes: Probe,
+    probes: AttentionProbe,
     states: StateSplit,
     targets: TargetSplit,
     config: ProbingConfig,
@@ -213,7 +213,9 @@ def _mesh(num_prefixes: int) -> Mesh:
 
 
 @eqx.filter_jit
-def _advance_together(mesh: Mesh, probes: Probe, state: optax.OptState, *data: Array):
+def _advance_together(
+    mesh: Mesh, probes: AttentionProbe, state: optax.OptState, *data: Array
+):
     """Apply `_advance` with the prefixes divided over the devices of the mesh."""
 
     def by_prefix(leaf: Array) -> PartitionSpec:  # the count of steps has no axes
@@ -231,18 +233,18 @@ def _advance_together(mesh: Mesh, probes: Probe, state: optax.OptState, *data: A
 
 
 def _advance(
-    probes: Probe,
+    probes: AttentionProbe,
     state: optax.OptState,
     h: Float[Array, "layers datasets time hidden"],
     targets: Float[Array, "prefixes datasets size"],
     last: Int[Array, " prefixes"],
     rates: Float[Array, " steps"],
     rows: Int[Array, "steps batch"],
-) -> tuple[Probe, optax.OptState]:
+) -> tuple[AttentionProbe, optax.OptState]:
     """Return the probes and Adam's moments after one step per row of `rows`."""
     optimizer = optax.scale_by_adam()
 
-    def loss(probes: Probe, rows: Int[Array, " batch"]) -> Float[Array, ""]:
+    def loss(probes: AttentionProbe, rows: Int[Array, " batch"]) -> Float[Array, ""]:
         wanted = targets[:, rows][None]
         errors = predict(probes, h[:, rows], last) - wanted
         return jnp.sum(errors * errors) / rows.shape[0]
@@ -259,13 +261,13 @@ def _advance(
 
 
 def predict(
-    probes: Probe,
+    probes: AttentionProbe,
     h: Float[Array, "layers batch time hidden"],
     last: Int[Array, " prefixes"],
 ) -> Float[Array, "layers prefixes batch size"]:
     """Return v̂ of every probe of a stack [layers, prefixes]."""
 
-    def of_layer(probes: Probe, h: Float[Array, "batch time hidden"]) -> Array:
+    def of_layer(probes: AttentionProbe, h: Float[Array, "batch time hidden"]) -> Array:
         return jax.vmap(lambda probe, last: probe(h, last))(probes, last)
 
     return jax.vmap(of_layer)(probes, h)
@@ -273,7 +275,7 @@ def predict(
 
 @eqx.filter_jit
 def _measure(
-    probes: Probe,
+    probes: AttentionProbe,
     h: Float[Array, "datasets layers time hidden"],
     targets: Float[Array, "datasets prefixes size"],
     last: Int[Array, " prefixes"],
@@ -286,7 +288,7 @@ def _measure(
         return jnp.mean(errors * errors, axis=-1)
 
     each = jax.lax.map(of_dataset, (h, targets), batch_size=TEST_BATCH)
-    attend = jax.vmap(jax.vmap(Probe.attention), in_axes=(0, None))
+    attend = jax.vmap(jax.vmap(AttentionProbe.attention), in_axes=(0, None))
     return jnp.mean(each, axis=0), attend(probes, last)
 
 

@@ -233,7 +233,7 @@ def _matrices(parameters: Any) -> Any:
     )
 
 
-def schedule(config: TrainingConfig) -> optax.Schedule:
+def learning_rate_schedule(config: TrainingConfig) -> optax.Schedule:
     """Return the learning rate per step: linear warm-up, then a cosine to zero."""
     warmup = round(config.warmup * config.steps)
     return optax.warmup_cosine_decay_schedule(
@@ -246,7 +246,7 @@ def schedule(config: TrainingConfig) -> optax.Schedule:
 
 def optimizer(config: TrainingConfig) -> optax.GradientTransformation:
     """Return the optimizer of the configuration's recipe."""
-    rate = schedule(config)
+    rate = learning_rate_schedule(config)
     if config.recipe == "paper":
         update = optax.adamw(rate, weight_decay=config.weight_decay)
     else:

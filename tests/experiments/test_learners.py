@@ -17,7 +17,7 @@ from algoscope.experiments.learners import (
     find_model,
     keep_models,
     model_or_run,
-    train,
+    train_runs,
 )
 from algoscope.training import sweeps
 from algoscope.training.config import TrainingConfig
@@ -71,7 +71,7 @@ def test_models_that_results_keep_are_not_trained_again(
     tmp_path: Path, trained: list[TrainingConfig]
 ):
     place, other = place_in(tmp_path, "fig3"), replace(TINY, seed=1)
-    (first, _), _ = train(place, [TINY, other])
+    (first, _), _ = train_runs(place, [TINY, other])
     assert trained == [TINY, other]
     for name in ("evaluation.json", "metrics.jsonl"):
         (place.store / TINY.run_id / name).touch()
@@ -83,7 +83,7 @@ def test_models_that_results_keep_are_not_trained_again(
         stages.append((stage, done, total))
 
     elsewhere = Place(tmp_path / "fig8", tmp_path / "new", "inline", progress=report)
-    (again, _), _ = train(elsewhere, [TINY, other])
+    (again, _), _ = train_runs(elsewhere, [TINY, other])
     assert trained == [TINY, other, other]
     assert stages[0] == (f"1 of 2 models are kept in {tmp_path}", 0, None)
     assert again.learner.digest == first.learner.digest
@@ -103,7 +103,7 @@ def test_progress_is_passed_to_training(
     def report(stage: str, done: int, total: int | None, note: str = "") -> None: ...
 
     monkeypatch.setattr(sweeps, "train_all", train_all)
-    train(place_in(tmp_path, workers=2, progress=report), [TINY])
+    train_runs(place_in(tmp_path, workers=2, progress=report), [TINY])
     assert choices["progress"] is report
     assert (choices["engine"], choices["workers"]) == ("inline", 2)
 
@@ -112,7 +112,7 @@ def test_a_run_that_was_measured_and_is_gone_is_only_listed(
     tmp_path: Path, trained: list[TrainingConfig]
 ):
     other = replace(TINY, seed=1)
-    found, spent = train(place_in(tmp_path), [TINY, other], measured=[TINY])
+    found, spent = train_runs(place_in(tmp_path), [TINY, other], measured=[TINY])
     assert trained == [other]
     assert [each.config for each in found] == [other]
     assert spent.runs == {TINY.run_id: MEASURED, other.run_id: "finished"}
@@ -137,7 +137,7 @@ def test_runs_that_diverged_are_listed_and_leave_nothing_to_measure(
         return [Outcome(c, store, "diverged", "The loss is NaN.", 2.0) for c in configs]
 
     monkeypatch.setattr(sweeps, "train_all", train_all)
-    found, spent = train(place_in(tmp_path), [TINY, TINY])
+    found, spent = train_runs(place_in(tmp_path), [TINY, TINY])
     assert found == []
     assert spent.runs == {TINY.run_id: "diverged: The loss is NaN."}
     assert spent.seconds == 2

@@ -5,7 +5,7 @@ to emit loops saves most of the rest: without it, tests of the training loop, of
 predictors and of patching take 2.2, 2.1 and 1.6 times as much CPU time. XLA also takes
 that option from XLA_FLAGS, which saves almost as much, but only once, when a process
 starts, for all of its programs. Then tests marked `optimized`, most of them about
-rounding, and the examples in docstrings would not be compiled as a user's programs are.
+rounding, would not be compiled as a user's programs are.
 JAX has no public setting that can be undone, so this file, and no other, replaces a
 private function of JAX while a test runs.
 """

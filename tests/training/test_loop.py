@@ -20,9 +20,9 @@ from algoscope.training.loop import (
     curriculum,
     data_mesh,
     initial_state,
+    learning_rate_schedule,
     objective,
     optimizer,
-    schedule,
     task_of,
     train_steps,
 )
@@ -159,7 +159,9 @@ def test_with_a_curriculum_labels_use_the_active_coordinates_only():
 
 
 def test_the_schedule_warms_up_and_ends_at_zero():
-    rate: Any = schedule(replace(TINY, steps=100, warmup=0.2, learning_rate=0.5))
+    rate: Any = learning_rate_schedule(
+        replace(TINY, steps=100, warmup=0.2, learning_rate=0.5)
+    )
     assert float(rate(0)) == 0
     assert float(rate(10)) == pytest.approx(0.25)
     assert float(rate(20)) == pytest.approx(0.5)

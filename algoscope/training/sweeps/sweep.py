@@ -95,10 +95,10 @@ def train_all(
         ...     dim=1, num_examples=3, num_layers=1, hidden_size=8, num_heads=1,
         ...     steps=2, steps_per_call=2, evaluate_every=2, save_every=2,
         ... )
-        >>> grid = asc.Grid(tiny, {"seed": (0, 1)})
+        >>> grid = asc.Grid(tiny, {"num_layers": (1,)})
         >>> store = Path(tempfile.mkdtemp())
         >>> [run.status for run in asc.train_all(grid.configs, store, engine="inline")]
-        ['finished', 'finished']
+        ['finished']
     """
     require_engine(engine, workers)
     require_at_least("evaluation_datasets", evaluation_datasets, 1)
