@@ -73,13 +73,13 @@ def run_compare(command: Compare) -> None:
     if command.linearity_figure and "r2" not in metrics:
         rule, given = "hold r2 for a linearity figure", " ".join(metrics)
         raise InvalidValueError("metrics", rule, given)
-    predictor, task, num_examples = find_target(command)
+    predictor, task = find_target(command)
     with stopping_cleanly():
         comparison = compare(
             predictor,
             references or None,
             task,
-            num_examples=num_examples,
+            num_examples=command.num_examples,
             num_datasets=command.num_datasets,
             seed=command.seed,
             metrics=metrics,

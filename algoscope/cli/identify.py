@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Literal
 
 from algoscope.cli.options import (
-    DEFAULT_EXAMPLES,
     Target,
     find_target,
     stopping_cleanly,
@@ -45,12 +44,12 @@ def run_identify(command: Identify) -> None:
     from algoscope.cli.console import print_identification
     from algoscope.identification import identify
 
-    predictor, task, num_examples = find_target(command, DEFAULT_EXAMPLES)
+    predictor, task = find_target(command)
     with stopping_cleanly():
         found = identify(
             predictor,
             task,
-            num_examples=num_examples,
+            num_examples=command.num_examples,
             num_datasets=command.num_datasets,
             domain=command.domain,
             seed=command.seed,

@@ -20,7 +20,7 @@ from algoscope.foundation.validation import (
 )
 from algoscope.training.config import TrainingConfig
 
-DEFAULT_DIM, DEFAULT_EXAMPLES = 4, 20
+DEFAULT_DIM = 4
 VARIANCES = ("prior_variance", "noise_variance")
 
 TARGET = (
@@ -123,8 +123,8 @@ def regression_for(learner: Any, command: Any) -> Any:
     return LinearRegression(learner.dim, **own | given(command, VARIANCES))
 
 
-def find_target(command: Any, most_examples: int | None = None) -> tuple[Any, Any, int]:
-    """Return the predictor, the task it is measured on, and the most examples."""
+def find_target(command: Any) -> tuple[Any, Any]:
+    """Return the predictor that a user names, and the task it is measured on."""
     require_positive("timeout", command.timeout)
     require_at_least("seed", command.seed, 0)
     for name in ("dim", "num_examples"):
@@ -135,19 +135,13 @@ def find_target(command: Any, most_examples: int | None = None) -> tuple[Any, An
     from algoscope.tasks.linear import LinearRegression
 
     predictor = load_target(command.target, timeout=command.timeout)
-    dim, examples = DEFAULT_DIM, DEFAULT_EXAMPLES
-    if isinstance(predictor, InContextLearner):
-        _allow_precision(predictor)
-        dim = predictor.dim
-        examples = predictor.max_examples
-        if most_examples is not None:
-            examples = min(examples, most_examples)
-        if command.dim not in (None, dim):
-            raise InvalidValueError("dim", f"be the model's {dim}", command.dim)
-        task = task_for(predictor, command)
-    else:
-        task = LinearRegression(command.dim or dim, **given(command, VARIANCES))
-    return predictor, task, command.num_examples or examples
+    if not isinstance(predictor, InContextLearner):
+        dim = command.dim or DEFAULT_DIM
+        return predictor, LinearRegression(dim, **given(command, VARIANCES))
+    _allow_precision(predictor)
+    if command.dim not in (None, predictor.dim):
+        raise InvalidValueError("dim", f"be the model's {predictor.dim}", command.dim)
+    return predictor, task_for(predictor, command)
 
 
 def require_drawable(*paths: Path | None) -> None:
