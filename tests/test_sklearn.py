@@ -22,7 +22,7 @@ from support.refusals import refuses
 
 from algoscope import InContextLearner
 from algoscope.comparison.predict import predict_queries
-from algoscope.model.initialization import random_transformer
+from algoscope.model.transformer import random_transformer
 from algoscope.sklearn import ICLRegressor, compress, conjugate_directions
 
 

@@ -24,10 +24,9 @@ from algoscope.comparison.predict import (
     run_in_batches,
     warn_in_batches,
 )
-from algoscope.model.initialization import random_transformer
 from algoscope.model.learner import InContextLearner
 from algoscope.model.tokens import encode_context
-from algoscope.model.transformer import run_compiled
+from algoscope.model.transformer import random_transformer, run_compiled
 from algoscope.probing.config import ProbingConfig
 from algoscope.probing.targets import ProbeTarget, TargetSplit, target_values
 from algoscope.tasks.task import Dataset, Task

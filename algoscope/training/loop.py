@@ -21,10 +21,9 @@ from jaxtyping import Array, Float, Int, Key
 from optax.contrib import MuonDimensionNumbers, muon
 
 from algoscope.foundation.validation import InvalidValueError
-from algoscope.model.initialization import random_transformer
 from algoscope.model.layer import Block
 from algoscope.model.tokens import QUERIES, encode_context
-from algoscope.model.transformer import Transformer
+from algoscope.model.transformer import Transformer, random_transformer
 from algoscope.tasks import make_task
 from algoscope.tasks.task import Dataset, Task
 from algoscope.training.config import TrainingConfig

@@ -16,8 +16,8 @@ from algoscope.comparison.intervals import Estimate, bootstrap_interval
 from algoscope.comparison.predict import held_out
 from algoscope.comparison.result import LABELS, Comparison
 from algoscope.foundation.machine import provenance
-from algoscope.model.initialization import random_transformer
 from algoscope.model.learner import InContextLearner
+from algoscope.model.transformer import random_transformer
 from algoscope.predictors import (
     PredictorFailedError,
     figure_1_references,

@@ -9,9 +9,8 @@ import pytest
 from support.refusals import refuses
 
 from algoscope.model import Initialization
-from algoscope.model.initialization import random_transformer
 from algoscope.model.layer import Block
-from algoscope.model.transformer import Transformer
+from algoscope.model.transformer import Transformer, random_transformer
 
 SIZES: dict[str, Any] = {
     "token_size": 17,

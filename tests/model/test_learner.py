@@ -12,10 +12,10 @@ from support.refusals import refuses
 from algoscope import FixedWeights, InContextLearner, LinearRegression, Predictor
 from algoscope.foundation.files import DamagedFileError
 from algoscope.model.checkpoints import CONFIG
-from algoscope.model.initialization import random_transformer
 from algoscope.model.layer import Block, layer_norm
 from algoscope.model.learner import OperandRange, OutsideRangeWarning
 from algoscope.model.tokens import encode_context
+from algoscope.model.transformer import random_transformer
 
 DIM, ROOM = 3, 5
 

@@ -16,10 +16,10 @@ from algoscope.comparison.linearization import implied_weights
 from algoscope.comparison.predict import draw_datasets
 from algoscope.construction import Construction
 from algoscope.construction.algorithms import SGD
-from algoscope.model.initialization import random_transformer
 from algoscope.model.layer import Block
 from algoscope.model.learner import InContextLearner
 from algoscope.model.tokens import encode_context
+from algoscope.model.transformer import random_transformer
 from algoscope.patching import (
     Part,
     PatchingConfig,

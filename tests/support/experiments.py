@@ -10,8 +10,8 @@ from algoscope.experiments.learners import Place
 from algoscope.experiments.references import Distances, paper_names
 from algoscope.foundation.cache import Cache
 from algoscope.foundation.files import write_json
-from algoscope.model.initialization import random_transformer
 from algoscope.model.learner import InContextLearner
+from algoscope.model.transformer import random_transformer
 from algoscope.training.config import preset
 
 TINY = replace(preset("demo"), num_layers=1, hidden_size=8, num_examples=5, steps=50)

@@ -1,7 +1,7 @@
 """Small learners with random weights, for tests of what opens them."""
 
-from algoscope.model.initialization import random_transformer
 from algoscope.model.learner import InContextLearner
+from algoscope.model.transformer import random_transformer
 from algoscope.tasks.task import Task
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, fields, replace
 import pytest
 from support.refusals import refuses
 
-from algoscope.model.initialization import random_transformer
+from algoscope.model.transformer import random_transformer
 from algoscope.training.config import PRESETS, TrainingConfig, preset
 
 
