@@ -38,8 +38,11 @@ from algoscope.construction.compiler.numerics import (  # noqa: E402
     paper_numerics,
 )
 from algoscope.construction.compiler.products import paper_product  # noqa: E402
-from algoscope.construction.paper.chain import Chain  # noqa: E402
-from algoscope.construction.paper.theorems import ridge_chain, sgd_chain  # noqa: E402
+from algoscope.construction.paper.chain import (  # noqa: E402
+    Chain,
+    ridge_chain,
+    sgd_chain,
+)
 from algoscope.foundation.validation import InvalidValueError  # noqa: E402
 from algoscope.model.tokens import QUERIES, example_tokens  # noqa: E402
 from algoscope.model.transformer import Transformer  # noqa: E402

@@ -72,7 +72,7 @@ def _trace_chain(command: Trace) -> list[Any]:
     import numpy as np
 
     from algoscope.construction.compiler.numerics import numerics, paper_numerics
-    from algoscope.construction.paper import theorems as chains
+    from algoscope.construction.paper import chain as chains
     from algoscope.construction.trace import trace_chain
 
     d, start = command.dim, np.zeros(command.dim)

@@ -16,8 +16,7 @@ from matplotlib.figure import Figure
 
 from algoscope.construction import build
 from algoscope.construction.algorithms import SGD, Algorithm, OneExampleRidge
-from algoscope.construction.paper.chain import Chain
-from algoscope.construction.paper.theorems import theorem_1, theorem_2
+from algoscope.construction.paper.chain import Chain, theorem_1, theorem_2
 from algoscope.experiments.experiment import Experiment, Judgment
 from algoscope.experiments.learners import Place, Spent
 from algoscope.experiments.record import Claim, Table

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from support.refusals import refuses
 
 from algoscope.construction.compiler.numerics import Numerics, numerics, paper_numerics
-from algoscope.construction.paper.chain import Chain
-from algoscope.construction.paper.primitives import Aff, Mul
-from algoscope.construction.paper.raw import Mov
-from algoscope.construction.paper.steps import Layout
-from algoscope.construction.paper.theorems import (
+from algoscope.construction.paper.chain import (
+    Chain,
     ridge_chain,
     sgd_chain,
     theorem_1,
     theorem_2,
 )
+from algoscope.construction.paper.primitives import Aff, Mul
+from algoscope.construction.paper.raw import Mov
+from algoscope.construction.paper.steps import Layout
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.model import transformer
 from algoscope.model.tokens import example_tokens

@@ -42,16 +42,16 @@ from algoscope.construction.compiler.products import (
     uniform_square,
 )
 from algoscope.construction.language.timesteps import PREVIOUS, Single
-from algoscope.construction.paper.chain import Chain
-from algoscope.construction.paper.primitives import Aff, Div, Dot, Mul
-from algoscope.construction.paper.raw import Mov
-from algoscope.construction.paper.steps import Layout, Step
-from algoscope.construction.paper.theorems import (
+from algoscope.construction.paper.chain import (
+    Chain,
     ridge_chain,
     sgd_chain,
     theorem_1,
     theorem_2,
 )
+from algoscope.construction.paper.primitives import Aff, Div, Dot, Mul
+from algoscope.construction.paper.raw import Mov
+from algoscope.construction.paper.steps import Layout, Step
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.model import Activation, transformer
 from algoscope.model.tokens import example_tokens
