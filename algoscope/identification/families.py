@@ -32,10 +32,11 @@ from algoscope.predictors.gradient_descent import (
 from algoscope.predictors.lasso import lasso_prefix_weights, lasso_weights
 from algoscope.predictors.least_squares import (
     ols_prefix_weights,
+    prefix_moments,
+    prefix_sizes,
     ridge_prefix_weights,
     rls_prefix_weights,
 )
-from algoscope.predictors.moments import prefix_moments, prefix_sizes
 from algoscope.predictors.neighbors import kernel_prefix_predictions, knn
 from algoscope.predictors.optimal_rates import optimal_gd_prefix_weights
 from algoscope.predictors.stochastic import kaczmarz_prefix_weights, sgd_prefix_weights

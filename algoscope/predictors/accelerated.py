@@ -15,15 +15,9 @@ from algoscope.foundation.validation import (
     require_not_negative,
     require_positive,
 )
-from algoscope.predictors.moments import (
-    Number,
-    apply,
-    iterate,
-    last_iterate,
-    prefix_moments,
-    prefix_sizes,
-)
-from algoscope.predictors.protocols import LinearPredictor, name_call
+from algoscope.predictors.gradient_descent import iterate, last_iterate
+from algoscope.predictors.least_squares import apply, prefix_moments, prefix_sizes
+from algoscope.predictors.protocols import LinearPredictor, Number, name_call
 
 
 def heavy_ball_iterates(

@@ -2,9 +2,15 @@
 
 With S = XᵀX and b = XᵀY, the gradient of Σᵢ (wᵀxᵢ − yᵢ)² + λ‖w‖² is 2 (Sw − b + λw).
 All variants start at w₀ = 0. The baselines solve nothing: `zero` and `average`.
+
+An iterative solver holds one w per prefix and updates all of them in each step.
+
+Axes: `prefixes` of 0, 1, …, n examples; `iterates` after 0, 1, …, k steps.
 """
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,15 +23,15 @@ from algoscope.foundation.validation import (
     require_not_negative,
     require_positive,
 )
-from algoscope.predictors.moments import (
-    Number,
+from algoscope.predictors.least_squares import (
+    Vectors,
     apply,
-    iterate,
-    last_iterate,
     prefix_moments,
     prefix_sizes,
 )
-from algoscope.predictors.protocols import LinearPredictor, name_call
+from algoscope.predictors.protocols import LinearPredictor, Number, name_call
+
+Iterates = Float[Array, "iterates prefixes dim"]
 
 
 def zero_prefix_weights(
@@ -48,6 +54,29 @@ def average_prefix_weights(
 
 zero = LinearPredictor("Zero", zero_prefix_weights)
 average = LinearPredictor("Average", average_prefix_weights)
+
+
+def iterate(
+    step: Callable[[Any], Any],
+    start: Any,
+    num_steps: int,
+    weights: Callable[[Any], Vectors] = lambda state: state,
+) -> Iterates:
+    """Return the weights of `start`, step(start), …, after 0, 1, …, k steps."""
+
+    def advance(state, _):
+        state = step(state)
+        return state, weights(state)
+
+    _, later = jax.lax.scan(advance, start, length=num_steps)
+    return jnp.concatenate([weights(start)[None], later])
+
+
+def last_iterate(
+    iterates: Callable[..., Iterates], **options: Any
+) -> Callable[[Float[Array, "examples dim"], Float[Array, " examples"]], Vectors]:
+    """Return the weights after the last step, as a function of the examples."""
+    return lambda x, y: iterates(x, y, **options)[-1]
 
 
 def gd_iterates(

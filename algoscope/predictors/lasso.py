@@ -14,15 +14,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from algoscope.foundation.validation import require_positive
-from algoscope.predictors.moments import (
+from algoscope.predictors.least_squares import (
     Grams,
-    Number,
     Vectors,
     apply,
     prefix_moments,
     prefix_sizes,
 )
-from algoscope.predictors.protocols import LinearPredictor, name_call
+from algoscope.predictors.protocols import LinearPredictor, Number, name_call
 
 ROUNDING = 10  # in units of d ε
 MAX_CHANGES = 20  # of the active set, per coordinate; about 2 is usual

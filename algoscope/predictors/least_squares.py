@@ -3,7 +3,10 @@
 The linear predictors that minimize a quadratic loss exactly: ordinary least squares,
 ridge regression, and recursive least squares, which forgets old examples. Ridge is the
 Bayes predictor for weights w ~ N(0, τ²I); `discrete_bayes` is the one for weights from
-a finite pool.
+a finite pool. All that least squares needs of the examples are the moments XᵀX and XᵀY;
+`prefix_moments` has them after every prefix, for the solvers of the other files.
+
+Axes: `prefixes` of 0, 1, …, n examples.
 """
 
 from functools import partial
@@ -18,8 +21,42 @@ from algoscope.foundation.validation import (
     require_not_negative,
     require_positive,
 )
-from algoscope.predictors.moments import Number
-from algoscope.predictors.protocols import LinearPredictor, name_call
+from algoscope.predictors.protocols import LinearPredictor, Number, name_call
+
+Grams = Float[Array, "prefixes dim dim"]
+Vectors = Float[Array, "prefixes dim"]
+
+
+def prefix_moments(
+    x: Float[Array, "examples dim"], y: Float[Array, " examples"]
+) -> tuple[Grams, Vectors]:
+    """Return S = XᵀX and b = XᵀY after 0, 1, …, n examples.
+
+    Example:
+        >>> x, y = jnp.array([[1.0], [2.0]]), jnp.array([3.0, 4.0])
+        >>> gram, moment = prefix_moments(x, y)
+        >>> gram[:, 0, 0].tolist(), moment[:, 0].tolist()
+        ([0.0, 1.0, 5.0], [0.0, 3.0, 11.0])
+    """
+    return (
+        _prefix_sums(x[:, :, None] * x[:, None, :]),
+        _prefix_sums(x * y[:, None]),
+    )
+
+
+def _prefix_sums(terms: Array) -> Array:
+    start = jnp.zeros((1, *terms.shape[1:]), terms.dtype)
+    return jnp.concatenate([start, jnp.cumsum(terms, axis=0)])
+
+
+def prefix_sizes(moment: Vectors) -> Float[Array, " prefixes"]:
+    """Return 0, 1, …, n in the precision of the data."""
+    return jnp.arange(moment.shape[0], dtype=moment.dtype)
+
+
+def apply(matrices: Grams, w: Vectors) -> Vectors:
+    """Return the matrix-vector product of every prefix."""
+    return jnp.einsum("nij,nj->ni", matrices, w)
 
 
 def ols_prefix_weights(

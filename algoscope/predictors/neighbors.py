@@ -18,8 +18,7 @@ from algoscope.foundation.validation import (
     require_positive,
     require_query,
 )
-from algoscope.predictors.moments import Number
-from algoscope.predictors.protocols import name_call
+from algoscope.predictors.protocols import Number, name_call
 
 Weighting = Literal["uniform", "weighted"]
 

@@ -19,8 +19,8 @@ from algoscope.foundation.validation import (
     require_not_negative,
 )
 from algoscope.predictors.gradient_descent import gd, gd_prefix_weights
-from algoscope.predictors.moments import Number, prefix_moments, prefix_sizes
-from algoscope.predictors.protocols import LinearPredictor, name_call
+from algoscope.predictors.least_squares import prefix_moments, prefix_sizes
+from algoscope.predictors.protocols import LinearPredictor, Number, name_call
 
 GRID = 41  # learning rates per round
 ROUNDS = 3  # each searches between the neighbors of the best rate so far

@@ -17,6 +17,8 @@ from jaxtyping import Array, Float
 
 from algoscope.foundation.validation import require_examples, require_query
 
+Number = float | Float[Array, ""]  # a hyper-parameter, which JAX may trace
+
 
 @runtime_checkable
 class Predictor(Protocol):

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from algoscope.foundation.validation import require_not_negative, require_positive
-from algoscope.predictors.moments import Number
-from algoscope.predictors.protocols import LinearPredictor, name_call
+from algoscope.predictors.protocols import LinearPredictor, Number, name_call
 
 
 def sgd_prefix_weights(

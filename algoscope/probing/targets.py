@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from algoscope.foundation.validation import InvalidValueError, require_choice
 from algoscope.predictors import LinearPredictor, ols, parse_predictor, ridge
-from algoscope.predictors.moments import prefix_moments
+from algoscope.predictors.least_squares import prefix_moments
 from algoscope.tasks.task import Dataset, Task
 
 Values = Float[Array, "prefixes size"]

@@ -31,7 +31,7 @@ from algoscope.predictors.accelerated import (
     conjugate_gradients_iterates,
     newton_iterates,
 )
-from algoscope.predictors.moments import prefix_moments
+from algoscope.predictors.least_squares import prefix_moments
 from algoscope.predictors.neighbors import kernel_prefix_predictions
 from algoscope.predictors.stochastic import sgd_prefix_weights
 from algoscope.tasks.linear import LinearRegression
