@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from algoscope.cli.options import NumExamples, given
+from algoscope.cli.console import NumExamples, given
 from algoscope.foundation.files import json_text
 from algoscope.foundation.validation import (
     require_at_least,

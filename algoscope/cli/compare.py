@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from algoscope.cli.options import (
+from algoscope.cli.console import (
     Target,
     find_target,
     report_comparison,

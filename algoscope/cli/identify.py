@@ -4,9 +4,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from algoscope.cli.options import (
+from algoscope.cli.console import (
     Target,
     find_target,
+    print_identification,
     stopping_cleanly,
 )
 from algoscope.foundation.files import json_text
@@ -41,7 +42,6 @@ class Identify:
 
 def run_identify(command: Identify) -> None:
     """Say which algorithm the target runs."""
-    from algoscope.cli.console import print_identification
     from algoscope.identification import identify
 
     predictor, task = find_target(command)

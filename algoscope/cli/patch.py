@@ -4,7 +4,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from algoscope.cli.options import Model, given, load_model, regression_for
+from algoscope.cli.console import (
+    Model,
+    given,
+    load_model,
+    print_table,
+    regression_for,
+)
 from algoscope.foundation.files import json_text
 
 
@@ -72,7 +78,6 @@ COLUMNS = {
 
 
 def _print(result: Any, out: Path) -> None:
-    from algoscope.cli.console import print_table
     from algoscope.foundation.text import short
 
     found = result.summary()

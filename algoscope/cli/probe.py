@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from algoscope.cli import note
-from algoscope.cli.options import (
+from algoscope.cli.console import (
     Model,
     given,
     load_model,
+    print_table,
     regression_for,
     use_all_cores,
 )
@@ -117,8 +118,6 @@ def run_probe(command: Probe) -> None:
 
 
 def _print(result: Any, out: Path) -> None:
-    from algoscope.cli.console import print_table
-
     rows = [
         [
             f"{row['target']}, {row['kind']}",

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from algoscope.cli import UsageError, complain, note
-from algoscope.cli.options import use_all_cores
+from algoscope.cli.console import use_all_cores
 from algoscope.foundation.files import json_text
 from algoscope.foundation.validation import (
     InvalidValueError,

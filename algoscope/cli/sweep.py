@@ -15,8 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from algoscope.cli import complain, note
-from algoscope.cli.console import print_table
-from algoscope.cli.options import training_options
+from algoscope.cli.console import print_table, training_options
 from algoscope.foundation.files import json_text
 from algoscope.foundation.machine import num_cores
 from algoscope.foundation.text import duration, short

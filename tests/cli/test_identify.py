@@ -8,9 +8,9 @@ import pytest
 import tyro
 from support.commands import rejected
 
+from algoscope.cli.console import find_target, regression_for
 from algoscope.cli.identify import Identify
 from algoscope.cli.main import main
-from algoscope.cli.options import find_target, regression_for
 from algoscope.cli.probe import Probe
 from algoscope.identification import Identification
 from algoscope.model.checkpoints import MODELS
