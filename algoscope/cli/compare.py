@@ -62,9 +62,9 @@ def run_compare(command: Compare) -> None:
     if command.num_datasets is not None:
         require_at_least("num_datasets", command.num_datasets, 1)
     require_drawable(command.figure, command.linearity_figure)
-    from algoscope.comparison.catalog import ALL_METRICS
     from algoscope.comparison.compare import compare
     from algoscope.comparison.figures import linearity_figure
+    from algoscope.comparison.metrics import ALL_METRICS
     from algoscope.foundation.plotting import save_figure
     from algoscope.predictors import parse_predictor
 

@@ -7,7 +7,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from algoscope.comparison.catalog import (
+from algoscope.comparison.intervals import curves_of, estimates_of, summarize
+from algoscope.comparison.linearization import STEP
+from algoscope.comparison.metrics import (
     ALL_METRICS,
     MEAN,
     MEASUREMENTS,
@@ -15,10 +17,8 @@ from algoscope.comparison.catalog import (
     EvaluationData,
     Measured,
     Samples,
+    mean_over_region,
 )
-from algoscope.comparison.intervals import curves_of, estimates_of, summarize
-from algoscope.comparison.linearization import STEP
-from algoscope.comparison.metrics import mean_over_region
 from algoscope.comparison.predict import counted, held_out
 from algoscope.comparison.result import LABELS, Comparison
 from algoscope.foundation.machine import provenance

@@ -10,9 +10,9 @@ from support.progress import Reports
 from support.refusals import refuses
 
 from algoscope.comparison import compare as comparison
-from algoscope.comparison.catalog import ALL_METRICS
 from algoscope.comparison.compare import BLACK_BOX_DATASETS, asked_on, compare
 from algoscope.comparison.intervals import Estimate, bootstrap_interval
+from algoscope.comparison.metrics import ALL_METRICS
 from algoscope.comparison.predict import held_out
 from algoscope.comparison.result import LABELS, Comparison
 from algoscope.foundation.machine import provenance

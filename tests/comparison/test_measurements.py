@@ -12,9 +12,9 @@ from support.boxes import Boxed, Curved, curved_answers, ridge_answers
 from support.refusals import refuses
 
 from algoscope.comparison import linearization
-from algoscope.comparison.catalog import MEASUREMENTS, METRICS, EvaluationData
 from algoscope.comparison.compare import compare
 from algoscope.comparison.linearization import implied, influences, sensitivities
+from algoscope.comparison.metrics import MEASUREMENTS, METRICS, EvaluationData
 from algoscope.comparison.symmetries import SYMMETRIES, symmetries
 from algoscope.predictors import gd, knn, ols, ridge, sgd
 from algoscope.tasks.linear import LinearRegression

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from algoscope.comparison.catalog import LINEAR_FIT
 from algoscope.comparison.intervals import Curve
+from algoscope.comparison.metrics import LINEAR_FIT
 from algoscope.comparison.result import Comparison
 from algoscope.experiments import figure_6
 
