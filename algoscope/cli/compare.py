@@ -63,8 +63,8 @@ def run_compare(command: Compare) -> None:
         require_at_least("num_datasets", command.num_datasets, 1)
     require_drawable(command.figure, command.linearity_figure)
     from algoscope.comparison.compare import compare
-    from algoscope.comparison.figures import linearity_figure
     from algoscope.comparison.metrics import ALL_METRICS
+    from algoscope.comparison.result import linearity_figure
     from algoscope.foundation.plotting import save_figure
     from algoscope.predictors import parse_predictor
 

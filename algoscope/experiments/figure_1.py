@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from algoscope.comparison.compare import compare
-from algoscope.comparison.figures import comparison_figure
-from algoscope.comparison.result import LABELS, Comparison
+from algoscope.comparison.result import LABELS, Comparison, comparison_figure
 from algoscope.experiments.experiment import Experiment, Judgment
 from algoscope.experiments.learners import Place, Spent, model_or_run
 from algoscope.experiments.record import Claim, Table, Verdict

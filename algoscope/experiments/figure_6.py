@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from algoscope.comparison.compare import compare
-from algoscope.comparison.figures import linearity_figure
 from algoscope.comparison.intervals import Curve
-from algoscope.comparison.result import Comparison
+from algoscope.comparison.result import Comparison, linearity_figure
 from algoscope.experiments.experiment import Experiment, Judgment
 from algoscope.experiments.learners import Place, Spent, model_or_run
 from algoscope.experiments.record import Claim, Table, Verdict

@@ -5,8 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from algoscope.comparison.figures import linearity_figure
-from algoscope.comparison.result import Comparison
+from algoscope.comparison.result import Comparison, linearity_figure
 from algoscope.experiments.record import RESULT, Record, Table
 from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.text import duration, short

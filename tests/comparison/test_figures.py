@@ -16,8 +16,7 @@ from support.comparisons import handmade
 from support.drawings import bands, labels, legend_of, xs, ys
 from support.refusals import refuses
 
-from algoscope.comparison.figures import comparison_figure, linearity_figure
-from algoscope.comparison.result import Comparison
+from algoscope.comparison.result import Comparison, comparison_figure, linearity_figure
 from algoscope.foundation.plotting import COLORS, render, save_figure
 
 MEANS = {"OLS": [0.0, 0.02, 0.01], "GD(0.01)": [0.0, 0.5, 0.7]}
