@@ -130,6 +130,52 @@ def bootstrap_interval(
     return low.reshape(samples.shape[1:]), high.reshape(samples.shape[1:])
 
 
+def replicates(
+    samples: Float[np.ndarray, " datasets *rest"],
+    *,
+    num_resamples: int = 400,
+    seed: int = 0,
+) -> Float[np.ndarray, " resamples *rest"]:
+    """Return the bootstrap means themselves: those over the resampled datasets.
+
+    The same seed draws the same datasets, so replicates of several learners on common
+    datasets are paired: their differences are replicates of the paired difference.
+    """
+    require_at_least("num_resamples", num_resamples, 2)
+    n = len(samples)
+    require_at_least("number of samples", n, 1)
+    rng = np.random.default_rng(seed)
+    flat = samples.reshape(n, -1).astype(np.float64)
+    means = []
+    for start in range(0, num_resamples, RESAMPLES_PER_CALL):
+        size = min(RESAMPLES_PER_CALL, num_resamples - start)
+        weights = rng.multinomial(n, np.full(n, 1 / n), size).astype(np.float64)
+        means.append(weights @ flat / n)
+    return np.concatenate(means).reshape(num_resamples, *samples.shape[1:])
+
+
+def over_seeds(
+    of_each: Float[np.ndarray, " seeds resamples *rest"], *, seed: int = 0
+) -> Float[np.ndarray, " resamples *rest"]:
+    """Return replicates of the mean over training seeds (hierarchical bootstrap).
+
+    Each replicate draws seeds with replacement, on the datasets that it resampled.
+    """
+    count, resamples = of_each.shape[:2]
+    rng = np.random.default_rng(seed)
+    weights = rng.multinomial(count, np.full(count, 1 / count), resamples) / count
+    return np.einsum("rs,sr...->r...", weights, of_each)
+
+
+def interval_of(
+    resampled: Float[np.ndarray, " resamples *rest"], level: float = 0.95
+) -> tuple[Float[np.ndarray, " *rest"], Float[np.ndarray, " *rest"]]:
+    """Return the percentile interval of bootstrap replicates."""
+    tail = 100 * (1 - level) / 2
+    low, high = np.percentile(resampled, [tail, 100 - tail], axis=0)
+    return low, high
+
+
 def _median(flat: Float[np.ndarray, "datasets columns"]) -> np.ndarray:
     """Return the median of each column, ignoring NaN; NaN for a column without more."""
     empty = np.all(np.isnan(flat), axis=0)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 
 from algoscope.foundation.result import Row, SavedResult
+from algoscope.foundation.text import with_interval
 from algoscope.foundation.validation import InvalidValueError, require_choice
 
 if TYPE_CHECKING:
@@ -39,6 +40,28 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """The paired difference that decides a claim, with its 95 % interval.
+
+    It is taken on common datasets; the interval covers datasets and seeds. Numbers that
+    nothing random decides, such as the error of a formula, have an interval of width 0.
+    """
+
+    of: str  # what is subtracted from what, such as "SPD/d to zero − SPD/d to OLS"
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def exact(cls, of: str, value: float) -> "Difference":
+        """Return a difference that nothing random decides."""
+        return cls(of, value, value, value)
+
+    def __str__(self) -> str:
+        return f"{self.of}: {with_interval(self.mean, self.low, self.high)}"
+
+
+@dataclass(frozen=True)
 class Claim:
     """A statement of the paper, what was measured about it, and the verdict."""
 
@@ -47,6 +70,8 @@ class Claim:
     measured: str  # what was found here, with its interval and sample size
     verdict: Verdict
     reason: str = ""  # why the verdict is not simply "reproduced"
+    seeds: int = 0  # of the least repeated model that decides; 0 if none was trained
+    difference: Difference | None = None
 
     def __post_init__(self):
         require_choice("verdict", self.verdict, get_args(Verdict))
@@ -59,15 +84,18 @@ class Claim:
         measured: str,
         holds: Sequence[bool],
         otherwise: str = "",
+        *,
+        seeds: int = 0,
+        difference: Difference | None = None,
     ) -> "Claim":
         """Return a claim with several parts: reproduced if all hold, partly if some do.
 
         `otherwise` is the reason if not all parts hold.
         """
-        if all(holds):
-            return cls(name, paper, measured, "reproduced")
         verdict: Verdict = "partly" if any(holds) else "not reproduced"
-        return cls(name, paper, measured, verdict, otherwise)
+        if all(holds):
+            verdict, otherwise = "reproduced", ""
+        return cls(name, paper, measured, verdict, otherwise, seeds, difference)
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,7 +135,7 @@ class Record(SavedResult):
 
     def rows(self) -> list[Row]:
         """Return the claims: what the paper says, what was measured, the verdict."""
-        names = ("name", "verdict", "paper", "measured", "reason")
+        names = ("name", "verdict", "paper", "measured", "reason", "seeds")
         return [{name: getattr(claim, name) for name in names} for claim in self.claims]
 
     def plot(self, axes: "Axes | None" = None) -> "Figure":
@@ -152,7 +180,14 @@ class Record(SavedResult):
             )
             for each in values.pop("tables")
         )
-        claims = tuple(Claim(**each) for each in values.pop("claims"))
+        claims = tuple(map(_claim, values.pop("claims")))
         for name in ("findings", "figures"):
             values[name] = tuple(values[name])
         return cls(tables=tables, claims=claims, **values)
+
+
+def _claim(values: Row) -> Claim:
+    """Return the claim that was saved as a dictionary."""
+    found = values.get("difference")
+    difference = None if found is None else Difference(**found)
+    return Claim(**values | {"difference": difference})
