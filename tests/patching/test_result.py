@@ -14,8 +14,7 @@ from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.plotting import render
 from algoscope.foundation.result import MOST_ROWS
 from algoscope.patching import PatchingResult
-from algoscope.patching.figures import patching_figure
-from algoscope.patching.result import MEASURES, Map
+from algoscope.patching.result import MEASURES, Map, patching_figure
 
 PARTS = ("layer 1, head 1", "layer 1, MLP", "layer 2, head 1", "layer 2, MLP")
 PLACES = 6  # x1, y1, x2, y2, query, examples
