@@ -25,8 +25,7 @@ from algoscope.foundation.validation import (
 )
 from algoscope.model.learner import InContextLearner
 from algoscope.patching.ablations import ablate_each, parts_of
-from algoscope.patching.edits import edit_readings
-from algoscope.patching.interchange import interchange
+from algoscope.patching.edits import edit_readings, interchange
 from algoscope.patching.result import Map, PatchingResult
 from algoscope.predictors import ols
 from algoscope.probing.targets import ProbeTarget, find_targets, target_values

@@ -29,8 +29,7 @@ from algoscope.patching import (
     parts_of,
     patch,
 )
-from algoscope.patching.edits import READ, LinearReading
-from algoscope.patching.interchange import interchange, places
+from algoscope.patching.edits import READ, LinearReading, interchange, places
 from algoscope.predictors import sgd
 from algoscope.probing import weights_of
 from algoscope.tasks.linear import LinearRegression
