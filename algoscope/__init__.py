@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from algoscope.probing import untrained as untrained
     from algoscope.reporting import report as report
     from algoscope.sklearn import ICLRegressor as ICLRegressor
+    from algoscope.tasks.broad import BroadRegression as BroadRegression
     from algoscope.tasks.linear import FixedWeights as FixedWeights
     from algoscope.tasks.linear import LinearRegression as LinearRegression
     from algoscope.tasks.task import Dataset as Dataset
@@ -101,6 +102,7 @@ _HOMES = {
     "probing": "ProbingConfig ProbingResult probe untrained",
     "reporting": "report",
     "sklearn": "ICLRegressor",
+    "tasks.broad": "BroadRegression",
     "tasks.linear": "FixedWeights LinearRegression",
     "tasks.task": "Dataset Task",
     "training.config": "PRESETS TrainingConfig preset",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 TASKS = {
     "linear": "algoscope.tasks.linear:LinearRegression",
     "control": "algoscope.tasks.linear:FixedWeights",
+    "broad": "algoscope.tasks.broad:BroadRegression",
 }
 
 if TYPE_CHECKING:

@@ -53,7 +53,9 @@ class TrainingConfig:
     """
 
     task: TaskKind = choice(
-        "linear", "linear: w is drawn for every dataset; control: w is always 1."
+        "linear",
+        "linear: w is drawn for every dataset; control: w is always 1; broad: as "
+        "linear, with many laws of x.",
     )
     dim: int = choice(8, "d, the number of coordinates of x.")
     prior_variance: float = choice(1.0, "τ², the variance of w.")

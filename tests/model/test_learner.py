@@ -186,7 +186,7 @@ def test_a_learner_that_was_not_trained_is_loaded_with_the_default_task(
         (3, "'int' object is not subscriptable"),
         (
             {"task": "liner", "dim": 3, "prior_variance": 1.0, "noise_variance": 0.0},
-            "`task` must be one of linear, control, got 'liner'. "
+            "`task` must be one of linear, control, broad, got 'liner'. "
             "Did you mean 'linear'?",
         ),
     ],

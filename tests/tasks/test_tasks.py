@@ -17,6 +17,7 @@ from support.refusals import refuses
 
 from algoscope.tasks import TASKS as CATALOG
 from algoscope.tasks import make_task
+from algoscope.tasks.broad import BroadRegression
 from algoscope.tasks.linear import FixedWeights, LinearRegression
 from algoscope.tasks.task import Dataset, Task
 
@@ -28,6 +29,7 @@ TASKS = [
     NOISY,
     FixedWeights(DIM),
     FixedWeights(DIM, noise_variance=0.6),
+    BroadRegression(DIM),
 ]
 
 
@@ -85,7 +87,7 @@ def test_labels_have_the_variance_that_follows(drawn):
     assert worst_z(y**2, DIM * of_one_weight + task.noise_variance) < Z
 
 
-@pytest.mark.parametrize("task", [TASKS[0], TASKS[2]], ids=repr)
+@pytest.mark.parametrize("task", [TASKS[0], TASKS[2], TASKS[4]], ids=repr)
 def test_without_noise_labels_are_exactly_linear_in_the_inputs(task, key):
     data = task.sample(key, EXAMPLES)
     np.testing.assert_array_equal(data.y, data.x @ data.w)
@@ -230,7 +232,7 @@ def test_a_prior_without_variance_is_rejected_in_favor_of_fixed_weights():
         LinearRegression(dim=2, prior_variance=None)  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize("task", [TASKS[0], TASKS[2]], ids=repr)
+@pytest.mark.parametrize("task", [TASKS[0], TASKS[2], TASKS[4]], ids=repr)
 def test_a_dataset_without_examples_is_rejected(task, key):
     with refuses(ValueError, "`num_examples` must be at least 1, got 0."):
         task.sample(key, 0)
@@ -238,7 +240,11 @@ def test_a_dataset_without_examples_is_rejected(task, key):
 
 @pytest.mark.parametrize(
     ("kind", "task"),
-    [("linear", NOISY), ("control", TASKS[3])],
+    [
+        ("linear", NOISY),
+        ("control", TASKS[3]),
+        ("broad", BroadRegression(DIM, prior_variance=2.5, noise_variance=0.6)),
+    ],
 )
 def test_a_task_is_made_by_name(kind, task):
     assert make_task(kind, DIM, 2.5, 0.6) == task
@@ -252,7 +258,8 @@ def test_the_catalog_names_every_task_in_these_tests():
 
 def test_an_unknown_task_is_rejected_with_the_nearest_name():
     message = (
-        "`task` must be one of linear, control, got 'liner'. Did you mean 'linear'?"
+        "`task` must be one of linear, control, broad, got 'liner'. Did you mean "
+        "'linear'?"
     )
     with refuses(ValueError, message):
         make_task("liner", DIM)

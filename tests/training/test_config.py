@@ -14,7 +14,7 @@ from algoscope.training.config import PRESETS, TrainingConfig, preset
     [
         (
             {"task": "logistic"},
-            "`task` must be one of linear, control, got 'logistic'.",
+            "`task` must be one of linear, control, broad, got 'logistic'.",
         ),
         (
             {"block": "pre_nrom"},
