@@ -18,17 +18,29 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from algoscope.comparison.result import LABELS
+from algoscope.experiments.distances import (
+    ALL,
+    FITTED_GD,
+    FITTED_RIDGE,
+    NOT_LEARNED,
+    UNCLEAR,
+    UNDER,
+    Distances,
+    SeedGroup,
+    by_seed,
+    family,
+    in_text,
+    over_regions,
+    paper_names,
+    regions,
+)
 from algoscope.experiments.experiment import Experiment, Judgment
 from algoscope.experiments.learners import NoLearnerError, Place, Spent
 from algoscope.experiments.record import Claim, Table, Verdict
 from algoscope.experiments.references import (
-    Distances,
     ReferenceSet,
     WiderReferences,
-    family,
-    in_text,
     measure_runs,
-    paper_names,
 )
 from algoscope.foundation.cache import Cache
 from algoscope.foundation.plotting import COLORS, STYLES, save_picture
@@ -38,12 +50,14 @@ from algoscope.tasks.linear import LinearRegression
 from algoscope.training.config import TrainingConfig, preset
 from algoscope.training.sweeps.grid import Grid
 
-REGION = "under-determined"
 ORDER = ["gradient descent", "ridge", "OLS"]  # the paper's phases as learners grow
 SHADES = {"gradient descent": "#D55E00", "ridge": "#009E73", "OLS": "#0072B2"}
 SYMBOLS = {"num_layers": "L", "hidden_size": "H"}
 LABELS_OF_AXES = {"num_layers": "layers L", "hidden_size": "hidden size H"}
 REQUIRED = {8: 16, 16: 32}  # d: the hidden size from which on the paper sees ridge
+
+
+Judged = tuple[Verdict, str]  # and the reason
 
 
 @dataclass(frozen=True)
@@ -86,11 +100,12 @@ def _references(config: Figure3, part: Grid) -> ReferenceSet:
     task = LinearRegression(dim)
     return ReferenceSet(
         task,
-        figure_1_references() + config.wider.predictors(task, last),
+        figure_1_references(),
         last,
         config.num_datasets,
-        {REGION: (1, dim - 1), "all n": (1, last)},
+        regions(dim, last),
         config.seed,
+        config.wider.predictors(task, last),
     )
 
 
@@ -100,11 +115,16 @@ def _name(run: TrainingConfig) -> str:
 
 @dataclass(frozen=True)
 class Series:
-    """The best run for every value of one hyper-parameter."""
+    """The best learners, over seeds, for every value of one hyper-parameter."""
 
     dim: int
     axis: str
-    runs: dict[int, Distances]
+    runs: dict[int, SeedGroup]
+
+    @property
+    def seeds(self) -> int:
+        """The least number of seeds at any size."""
+        return min(run.seeds for run in self.runs.values())
 
     @property
     def num_datasets(self) -> int:
@@ -114,28 +134,24 @@ class Series:
     @property
     def references(self) -> list[str]:
         """The names of all references."""
-        first = next(iter(self.runs.values()))
-        return [each.second for each in first.means[REGION] if each.second != LABELS]
+        return next(iter(self.runs.values())).references
 
-    def phases(self) -> dict[int, str]:
-        """Return the family of the nearest of the paper's references."""
-        return {
-            value: family(run.nearest(REGION, paper_names()).second)
-            for value, run in self.runs.items()
-        }
+    def phases(self, region: str = UNDER) -> dict[int, str]:
+        """Return the phase at every size."""
+        return {value: run.phase(region) for value, run in self.runs.items()}
 
 
-def series_of(runs: Sequence[Distances], axis: str) -> Series:
-    """Keep, for every value on the axis, the run of least risk."""
+def series_of(runs: Sequence[SeedGroup], axis: str) -> Series:
+    """Keep, for every value on the axis, the learners of least risk."""
     best = {}
     for value in sorted({run.about[axis] for run in runs}):
         same = [run for run in runs if run.about[axis] == value]
-        best[value] = min(same, key=lambda run: run.to(LABELS, "all n").mean)
+        best[value] = min(same, key=lambda run: run.to(LABELS, ALL).mean)
     return Series(runs[0].about["dim"], axis, best)
 
 
 def _load(directory: Path) -> list[Series]:
-    runs = Distances.load_all(directory)
+    runs = by_seed(Distances.load_all(directory))
     dims = sorted({each.about["dim"] for each in runs})
     return [
         series_of([each for each in runs if each.about["dim"] == dim], axis)
@@ -162,99 +178,129 @@ def _sentence(series: Series, wider: bool = False) -> str:
     names = None if wider else paper_names()
     parts = []
     for value, run in series.runs.items():
-        best = run.nearest(REGION, names)
-        unclear = "" if run.stands_out(REGION, names) else ", intervals overlap"
-        size = f"{SYMBOLS[series.axis]} = {value}"
-        parts.append(f"{size}: {best.second} at {in_text(best)}{unclear}")
+        best, found = run.nearest(UNDER, names), run.phase()
+        text = f"{best.second} at {in_text(best)}"
+        if found == NOT_LEARNED:
+            text = f"not learned (share {in_text(run.learned())})"
+        elif found == UNCLEAR and not wider:
+            text += ", not significantly"
+        parts.append(f"{SYMBOLS[series.axis]} = {value}: {text}")
     chosen = "of the wider reference set" if wider else "of the paper's references"
     return (
         f"d = {series.dim}, nearest {chosen} by MSPD/d over n < d: {'; '.join(parts)} "
-        f"({series.num_datasets:,} datasets)."
+        f"({series.num_datasets:,} datasets, seeds: {series.seeds})."
+    )
+
+
+def _claim(series: Series, name: str, paper: str, judged: Judged) -> Claim:
+    """Return a claim with the difference at the largest size of the series."""
+    run = list(series.runs.values())[-1]
+    near = run.nearest(UNDER, paper_names()).second
+    verdict, reason = judged
+    return Claim(
+        name,
+        paper,
+        _sentence(series),
+        verdict,
+        reason,
+        series.seeds,
+        run.runner_up(near, UNDER, paper_names()),
     )
 
 
 def depth_claim(series: Series) -> Claim:
     """Judge GD → ridge → OLS with depth, and at which depths."""
-    verdict, reason = _order(series)
-    others = [depth for depth in series.runs if not _is_as_in_paper(series, depth)]
-    if verdict in ("reproduced", "partly") and others:
-        verdict = "partly"
-        reason = f"The order is the paper's; the phase differs at L = {listed(others)}."
-    elif verdict == "partly":
-        reason = f"Only L = {listed(list(series.runs))} were trained."
-    return Claim(
+
+    def judge_in(region: str) -> Judged:
+        verdict, reason = _order(series, region)
+        differs = [L for L in series.runs if not _is_as_in_paper(series, L, region)]
+        if verdict in ("reproduced", "partly") and differs:
+            where = f"L = {listed(differs)}"
+            return "partly", f"The order is the paper's; the phase differs at {where}."
+        if verdict == "partly":
+            return verdict, f"Only L = {listed(list(series.runs))} were trained."
+        return verdict, reason
+
+    return _claim(
+        series,
         f"GD → ridge → OLS with depth, d = {series.dim}",
         "One layer is best approximated by a single step of gradient descent, two to "
         "four by ridge regression, eight or more by OLS (§4.3, figure 3).",
-        _sentence(series),
-        verdict,
-        reason,
+        over_regions(judge_in),
     )
 
 
-def _order(series: Series) -> tuple[Verdict, str]:
-    """Judge whether the phases follow the paper's order."""
-    phases = list(series.phases().values())
+def _order(series: Series, region: str) -> Judged:
+    """Judge whether the phases follow the paper's order; others are left out."""
+    phases = list(series.phases(region).values())
     if len(phases) < 2:
         return "not testable", "Only one size was trained."
-    ranks = [ORDER.index(phase) if phase in ORDER else None for phase in phases]
-    known = [rank for rank in ranks if rank is not None]
-    if ranks != sorted(known) or len(set(ranks)) == 1:
-        return "not reproduced", f"The phases are {', '.join(phases)}."
+    ranks = [ORDER.index(phase) for phase in phases if phase in ORDER]
+    shown = f"The phases are {', '.join(phases)}."
+    if ranks != sorted(ranks) or len(set(ranks)) < 2:
+        return "not reproduced", shown
     if set(phases) == set(ORDER):
         return "reproduced", ""
-    return "partly", f"Not all three phases appear: {', '.join(phases)}."
+    return "partly", shown
 
 
-def _is_as_in_paper(series: Series, num_layers: int) -> bool:
+def _is_as_in_paper(series: Series, num_layers: int, region: str) -> bool:
     """Return whether a depth has the paper's phase; SGD takes more than one step."""
     expected = ORDER[0] if num_layers == 1 else ORDER[1] if num_layers < 8 else ORDER[2]
-    nearest = series.runs[num_layers].nearest(REGION, paper_names()).second
-    return family(nearest) == expected and not nearest.startswith("SGD")
+    run = series.runs[num_layers]
+    nearest = run.nearest(region, paper_names()).second
+    return run.phase(region) == expected and not nearest.startswith("SGD")
 
 
 def width_claim(series: Series) -> Claim:
     """Judge the same with hidden size."""
-    return Claim(
+    return _claim(
+        series,
         f"the same phases with hidden size, d = {series.dim}",
         "A similar phase shift occurs when the hidden size varies in a problem of 16 "
         "dimensions (§4.3, figure 3).",
-        _sentence(series),
-        *_order(series),
+        over_regions(lambda region: _order(series, region)),
     )
 
 
 def requirement_claim(series: Series, least: int) -> Claim:
     """Judge from which hidden size on a learner is ridge-like."""
     sizes = list(series.runs)
-    good = [h for h, phase in series.phases().items() if phase in ("ridge", "OLS")]
-    verdict: Verdict = "not reproduced"
-    reason = ""
-    if good and good == [h for h in sizes if h >= good[0]]:
-        verdict = "reproduced" if good[0] == least else "partly"
-        if verdict == "partly":
+
+    def judge_in(region: str) -> Judged:
+        phases = series.phases(region)
+        good = [h for h, found in phases.items() if found in ("ridge", "OLS")]
+        if least <= min(sizes):
+            return "not testable", "No narrower model was trained."
+        if not good or good != [h for h in sizes if h >= good[0]]:
+            return "not reproduced", f"Nearest to either at H = {listed(good)}."
+        if good[0] != least:
             enough = "already enough" if good[0] < least else "needed"
-            reason = f"H = {good[0]} is {enough}."
-        elif least == min(sizes):
-            reason = "Narrower models were not trained here; figure 8 has some."
-    return Claim(
+            return "partly", f"H = {good[0]} is {enough}."
+        return "reproduced", ""
+
+    return _claim(
+        series,
         f"H ≥ {least} for ridge-like behavior at d = {series.dim}",
         f"Hidden sizes of {least} and more are close to ridge-regression-like "
         f"solutions for d = {series.dim} (§4.3).",
-        f"Nearest to ridge regression or OLS at H = {listed(good)} of "
-        f"{listed(sizes)}. {_sentence(series)}",
-        verdict,
-        reason,
+        over_regions(judge_in),
     )
 
 
 def _table(series: Series) -> Table:
-    """Return MSPD/d to every reference at every size."""
+    """Return MSPD/d to every reference at every size, and what was learned."""
     runs = series.runs.values()
     rows = [
-        (name, *(in_text(run.to(name, REGION)) for run in runs))
+        (name, *(in_text(run.to(name, UNDER)) for run in runs))
         for name in series.references
     ]
+    for name in (FITTED_RIDGE, FITTED_GD):
+        fitted = [listed([each.fitted[name] for each in run.runs]) for run in runs]
+        rows.append((f"{name}: parameters", *fitted))
+    rows.append(("share learned", *(in_text(run.learned()) for run in runs)))
+    rows.append(("phase", *series.phases().values()))
+    rows.append(("phase over all n", *series.phases(ALL).values()))
     chosen = [
         "L{num_layers} H{hidden_size} M{num_heads}".format(**r.about) for r in runs
     ]
@@ -303,7 +349,7 @@ def _draw_series(axes: Axes, series: Series, wider: bool) -> None:
     places = range(len(series.runs))
     drawn = [name for name in series.references if _is_drawn(name, wider)]
     for index, name in enumerate(drawn):
-        values = [run.to(name, REGION) for run in series.runs.values()]
+        values = [run.to(name, UNDER) for run in series.runs.values()]
         color = COLORS[index % len(COLORS)]
         style = STYLES[index // len(COLORS) % len(STYLES)]
         means = [value.mean for value in values]

@@ -1,75 +1,61 @@
-"""The reference sets that learners are compared with, and distances to them.
+"""The references that learners are compared with.
 
 The paper's references are those of figure 1. They alone say little: an iterative solver
 that has not converged resembles ridge regression, and the best step of gradient descent
 shrinks with n. The wider reference set therefore adds the best single step
 (`optimal_gd`), k steps at their best rate, conjugate gradients, and Newton's iteration
-(Fu et al., 2023).
+(Fu et al., 2023). `fit_references` fits the penalty of a ridge regression, and the rate
+and number of steps of gradient descent, to one learner.
 
-`Distances` is a short form of a `Comparison`, for one learner of many: it covers a few
-regions of n instead of every n, and adds the paired differences between references. A
-`ReferenceSet` makes the predictions of its references once for all of these learners.
+A `ReferenceSet` makes the predictions of its references once for all learners of a task
+and measures their `Distances`.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
-from algoscope.comparison.intervals import (
-    Estimate,
-    estimate_from_json,
-    estimates_of,
-    summarize,
-)
+from algoscope.comparison.intervals import estimates_of, replicates, summarize
 from algoscope.comparison.metrics import mean_over_region, squared_prediction_difference
 from algoscope.comparison.predict import held_out, predict_all, predict_exactly
 from algoscope.comparison.result import LABELS
+from algoscope.experiments.distances import (
+    FITTED_GD,
+    FITTED_RIDGE,
+    RISKS,
+    Distances,
+)
 from algoscope.experiments.learners import MEASURED, Place, Spent, train_runs
 from algoscope.foundation.cache import Cache
-from algoscope.foundation.files import read_json, write_json
 from algoscope.foundation.machine import provenance
-from algoscope.foundation.text import with_interval
 from algoscope.model.learner import InContextLearner
 from algoscope.predictors import (
     Predictor,
+    bayes,
     conjugate_gradients,
-    figure_1_references,
+    gd,
     newton,
     optimal_gd,
+    ridge,
     tuned_gd,
+    zero,
 )
+from algoscope.predictors.gradient_descent import gd_prefix_weights
+from algoscope.predictors.least_squares import ridge_prefix_weights
 from algoscope.tasks.linear import LinearRegression
 from algoscope.training.config import TrainingConfig
 
-FAMILIES = {
-    "OLS": "OLS",
-    "Ridge": "ridge",
-    "GD": "gradient descent",
-    "SGD": "gradient descent",
-    "OptimalGD": "gradient descent",
-    "KNN": "nearest neighbors",
-    "Newton": "Newton",
-    "ConjugateGradients": "conjugate gradients",
-}
-
-
-def family(name: str) -> str:
-    """Return the family of a reference by its name.
-
-    Example:
-        >>> family("Ridge(0.1)"), family("GD(0.01, steps=4)"), family("OLS")
-        ('ridge', 'gradient descent', 'OLS')
-    """
-    return FAMILIES.get(name.split("(")[0], name)
-
-
-def paper_names() -> tuple[str, ...]:
-    """Return the names of the paper's references."""
-    return tuple(reference.name for reference in figure_1_references())
+FITTED_STEPS = (1, 2, 4, 8, 16, 32)
+GRID = 13  # values of a parameter per round of a fit
+TUNING = 1000  # datasets on which references are fitted to a learner
+LARGEST = 0.01  # share of the datasets that a trimmed mean leaves out
+ROUNDS = 3  # each searches between the neighbors of the best value so far
 
 
 @dataclass(frozen=True)
@@ -96,72 +82,103 @@ class WiderReferences:
         )
 
 
-def in_text(estimate: Estimate) -> str:
-    """Return an estimate with its interval, as text."""
-    return with_interval(estimate.mean, estimate.low, estimate.high)
+def fit_references(
+    x: Float[np.ndarray, "datasets examples dim"],
+    y: Float[np.ndarray, "datasets examples"],
+    predictions: Float[np.ndarray, "datasets examples"],
+) -> dict[str, Predictor]:
+    """Return the ridge regression and the k steps of GD nearest to these predictions.
+
+    Near is the mean squared difference over the datasets and all n ≥ 1. Parameters are
+    rounded to three digits.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> x, y = rng.normal(size=(50, 6, 2)), rng.normal(size=(50, 6))
+        >>> fit_references(x, y, np.zeros_like(y))["fitted ridge"].name
+        'Ridge(100)'
+    """
+    with jax.enable_x64(True):
+        data = [jnp.asarray(each, jnp.float64) for each in (x, y, predictions)]
+        penalty, _ = _search(lambda values: _ridge_gaps(values, *data), 1e-6, 1e2)
+        of_steps = {
+            steps: _search(lambda v, k=steps: _gd_gaps(v, *data, k), 1e-4, 1.0)
+            for steps in FITTED_STEPS
+        }
+    steps = min(of_steps, key=lambda each: of_steps[each][1])
+    rate, _ = of_steps[steps]
+    return {
+        FITTED_RIDGE: ridge(_rounded(penalty)),
+        FITTED_GD: gd(_rounded(rate), steps),
+    }
 
 
-@dataclass(frozen=True)
-class Distances:
-    """SPD/d of one learner to each reference and to the labels, over regions of n."""
+def _rounded(value: float) -> float:
+    return float(f"{value:.3g}")
 
-    learner: str
-    about: dict[str, Any]  # what distinguishes the learner, such as L and H
-    num_datasets: int
-    spans: dict[str, list[int]]  # region: first and last n
-    means: dict[str, list[Estimate]]
-    margins: dict[str, list[Estimate]]  # how much farther each is than the nearest one
 
-    def to(self, reference: str, region: str) -> Estimate:
-        """Return the distance to one reference over a region."""
-        return next(e for e in self.means[region] if e.second == reference)
+def _search(
+    gaps: Callable[[Array], Array], low: float, high: float
+) -> tuple[float, float]:
+    """Return the best parameter between two bounds, and its gap."""
+    value, gap = low, np.inf
+    for _ in range(ROUNDS):
+        values = np.geomspace(low, high, GRID)
+        found = np.asarray(gaps(jnp.asarray(values)))
+        best = int(np.argmin(np.where(np.isfinite(found), found, np.inf)))
+        value, gap = float(values[best]), float(found[best])
+        low, high = values[max(best - 1, 0)], values[min(best + 1, GRID - 1)]
+    return value, gap
 
-    def ranked(
-        self, region: str, names: Collection[str] | None = None
-    ) -> list[Estimate]:
-        """Return the distances to references, all or these, from near to far."""
-        found = [e for e in self.means[region] if e.second != LABELS]
-        if names is not None:
-            found = [e for e in found if e.second in names]
-        return sorted(found, key=lambda estimate: estimate.mean)
 
-    def nearest(self, region: str, names: Collection[str] | None = None) -> Estimate:
-        """Return the smallest distance to a reference, of all or of these."""
-        return self.ranked(region, names)[0]
+Weights = Callable[[Array, Array, Array], Array]
 
-    def stands_out(self, region: str, names: Collection[str] | None = None) -> bool:
-        """Return whether the interval of the nearest one lies below all others."""
-        best, *others = self.ranked(region, names)
-        return all(best.high < other.low for other in others)
 
-    def is_significantly_nearest(self, region: str) -> bool:
-        """Return whether the nearest one is nearer by paired differences.
+def _gaps(
+    weights: Weights,
+    values: Float[Array, " values"],
+    x: Float[Array, "datasets examples dim"],
+    y: Float[Array, "datasets examples"],
+    predictions: Float[Array, "datasets examples"],
+) -> Float[Array, " values"]:
+    """Return the mean squared difference to predictions, for each parameter."""
 
-        That is, the intervals of the others' margins over it lie above zero.
-        """
-        margins = [e for e in self.margins[region] if e.second != LABELS]
-        return all(margin.low > 0 for margin in margins)
+    def gap(value, x, y, wanted):
+        w = weights(value, x, y)
+        return jnp.mean((jnp.sum(w[1:-1] * x[1:], axis=1) - wanted[1:]) ** 2)
 
-    @classmethod
-    def load(cls, path: Path) -> "Distances":
-        """Read what `ReferenceSet.measure_once` wrote."""
-        values = read_json(path)
-        for name in ("means", "margins"):
-            values[name] = {
-                region: [estimate_from_json(each) for each in estimates]
-                for region, estimates in values[name].items()
-            }
-        return cls(**values)
+    over_datasets = jax.vmap(gap, (None, 0, 0, 0))
+    mean = jax.lax.map(
+        lambda value: jnp.mean(over_datasets(value, x, y, predictions)), values
+    )
+    return jnp.where(jnp.isfinite(mean), mean, jnp.inf)
 
-    @classmethod
-    def load_all(cls, directory: Path) -> "list[Distances]":
-        """Read the distances of all learners that an experiment measured."""
-        return [cls.load(directory / name) for name in Cache(directory).names]
+
+@jax.jit
+def _ridge_gaps(values: Array, x: Array, y: Array, predictions: Array) -> Array:
+    def weights(penalty, x, y):
+        return ridge_prefix_weights(x, y, penalty=penalty)
+
+    return _gaps(weights, values, x, y, predictions)
+
+
+@partial(jax.jit, static_argnums=4)
+def _gd_gaps(
+    values: Array, x: Array, y: Array, predictions: Array, steps: int
+) -> Array:
+    def weights(rate, x, y):
+        return gd_prefix_weights(x, y, learning_rate=rate, num_steps=steps)
+
+    return _gaps(weights, values, x, y, predictions)
 
 
 @dataclass(frozen=True)
 class ReferenceSet:
-    """References, and the held-out datasets of one task on which they are asked."""
+    """References, and the held-out datasets of one task on which they are asked.
+
+    Zero and the Bayes predictor are always among the references, and two that are
+    fitted to each learner. Distances to `further` ones have no replicates.
+    """
 
     task: LinearRegression
     references: tuple[Predictor, ...]
@@ -169,21 +186,38 @@ class ReferenceSet:
     num_datasets: int
     spans: dict[str, tuple[int, int]]  # region: first and last n
     seed: int = 0
+    further: tuple[Predictor, ...] = ()
 
     @cached_property
-    def _data(self) -> tuple[np.ndarray, np.ndarray]:
+    def _bayes(self) -> Predictor:
+        variances = self.task.noise_variance, self.task.prior_variance
+        return bayes(noise_variance=variances[0], prior_variance=variances[1])
+
+    @cached_property
+    def _judged(self) -> tuple[Predictor, ...]:
+        named = {each.name: each for each in (*self.references, zero, self._bayes)}
+        return tuple(named.values())
+
+    def _draw(self, num_datasets: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
         return held_out(
             self.task,
-            num_datasets=self.num_datasets,
+            num_datasets=num_datasets,
             num_examples=self.num_examples + 1,
-            seed=self.seed,
+            seed=seed,
         )
 
     @cached_property
+    def _data(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._draw(self.num_datasets, self.seed)
+
+    @cached_property
+    def _tuning(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._draw(min(TUNING, self.num_datasets), self.seed + 1)
+
+    @cached_property
     def _predictions(self) -> dict[str, np.ndarray]:
-        x, y = self._data
-        predictions = {r.name: predict_exactly(r, x, y) for r in self.references}
-        return predictions | {LABELS: y}
+        asked = (*self._judged, *self.further)
+        return {each.name: predict_exactly(each, *self._data) for each in asked}
 
     def measure_once(
         self, place: Place, name: str, learner: InContextLearner, about: dict[str, Any]
@@ -194,8 +228,7 @@ class ReferenceSet:
         def measure() -> None:
             short = name.removesuffix(".json")
             place.note(f"measuring {short}")
-            found = self.distances(learner, short, about)
-            write_json(place.directory / name, _rounded(asdict(found)))
+            self.distances(learner, short, about).save(place.directory / name)
 
         return Spent(Cache(place.directory).file(name, identity, measure))
 
@@ -210,7 +243,7 @@ class ReferenceSet:
         return {
             "about": about,
             "task": repr(self.task),
-            "references": [reference.name for reference in self.references],
+            "references": [each.name for each in (*self._judged, *self.further)],
             "sizes": [self.num_examples, self.num_datasets, self.seed],
             "spans": self.spans,
             "versions": provenance(),
@@ -220,31 +253,46 @@ class ReferenceSet:
         self, learner: InContextLearner, name: str, about: dict[str, Any]
     ) -> Distances:
         """Measure one learner."""
-        own = predict_all(learner, *self._data)
-        spd = {
-            reference: squared_prediction_difference(own, each, self.task.dim)
-            for reference, each in self._predictions.items()
+        x, y = self._data
+        own = predict_all(learner, x, y)
+        fitted = fit_references(
+            *self._tuning, np.asarray(predict_all(learner, *self._tuning))
+        )
+        predictions = {
+            **{each.name: self._predictions[each.name] for each in self._judged},
+            **{key: predict_exactly(each, x, y) for key, each in fitted.items()},
+            LABELS: y,
+            **{each.name: self._predictions[each.name] for each in self.further},
         }
-        means, margins = {}, {}
+        dim = self.task.dim
+        spd = [squared_prediction_difference(own, p, dim) for p in predictions.values()]
+        risks = [
+            squared_prediction_difference(self._predictions[each.name], y, dim)
+            for each in (zero, self._bayes)
+        ]
+        judged = len(predictions) - len(self.further)
+        means, trimmed, resampled = {}, {}, []
         for region, span in self.spans.items():
-            samples = np.stack(
-                [mean_over_region(each, *span) for each in spd.values()], axis=1
-            )
-            pairs = [(name, reference) for reference in spd]
+            samples = np.stack([mean_over_region(e, *span) for e in spd], axis=1)
+            pairs = [(name, reference) for reference in predictions]
             means[region] = estimates_of(pairs, summarize(samples, seed=self.seed))
-            best = int(np.argmin(samples[:, :-1].mean(axis=0)))  # without the labels
-            over = summarize(samples - samples[:, best : best + 1], seed=self.seed)
-            between = [(pairs[best][1], reference) for reference in spd]
-            margins[region] = [
-                e for e in estimates_of(between, over) if e.first != e.second
-            ]
+            kept = np.sort(samples, axis=0)[: max(1, int((1 - LARGEST) * len(samples)))]
+            trimmed[region] = dict(
+                zip(predictions, kept.mean(axis=0).tolist(), strict=True)
+            )
+            more = np.stack([mean_over_region(e, *span) for e in risks], axis=1)
+            columns = np.concatenate([samples[:, :judged], more], axis=1)
+            resampled.append(replicates(columns, seed=self.seed))
         return Distances(
             learner=name,
             about=about,
             num_datasets=self.num_datasets,
             spans={region: list(span) for region, span in self.spans.items()},
             means=means,
-            margins=margins,
+            trimmed=trimmed,
+            fitted={key: each.name for key, each in fitted.items()},
+            columns=[*list(predictions)[:judged], *RISKS],
+            replicates=np.stack(resampled, axis=1),
         )
 
 
@@ -261,7 +309,7 @@ def measure_runs(
     cached = {}
     for run in runs:
         of_run = references[run.dim]
-        seconds = of_run.cached_seconds(place, name_of(run), _about(run))
+        seconds = of_run.cached_seconds(place, name_of(run), about_run(run))
         if seconds is not None:
             cached[run] = seconds
     trained, spent = train_runs(place, runs, cached)
@@ -270,21 +318,12 @@ def measure_runs(
     for each in trained:
         run = each.config
         spent += references[run.dim].measure_once(
-            place, name_of(run), each.learner, _about(run)
+            place, name_of(run), each.learner, about_run(run)
         )
     return [name_of(run) for run in [*gone, *(t.config for t in trained)]], spent
 
 
-def _about(run: TrainingConfig) -> dict[str, Any]:
+def about_run(run: TrainingConfig) -> dict[str, Any]:
     """Return what distinguishes one run of a grid from the others."""
-    axes = ("dim", "num_layers", "hidden_size", "num_heads", "learning_rate")
+    axes = ("dim", "num_layers", "hidden_size", "num_heads", "learning_rate", "seed")
     return {axis: getattr(run, axis) for axis in axes} | {"run": run.run_id}
-
-
-def _rounded(value: Any) -> Any:
-    """Return floats with six significant digits: more would be noise."""
-    if isinstance(value, dict):
-        return {key: _rounded(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_rounded(each) for each in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value
