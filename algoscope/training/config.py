@@ -28,6 +28,11 @@ from algoscope.model import Activation, BlockKind, Initialization
 from algoscope.tasks import TASKS, TaskKind
 
 Recipe = Literal["fast", "paper"]
+LossWeights = Literal["equal", "risk"]
+
+# Fields that older configurations do not have, with what these runs did: a run keeps
+# its id when a field is added.
+ADDED = {"loss_weights": "equal"}
 
 LAYER_SECONDS = 5e-3  # per step, for 64 sequences of 41 tokens
 FLOPS_PER_SECOND = 60e9
@@ -82,6 +87,11 @@ class TrainingConfig:
         0.05, "Share of the steps over which the learning rate rises."
     )
     clip: float = choice(1.0, "Largest norm of a gradient; 0: no limit.")
+    loss_weights: LossWeights = choice(
+        "equal",
+        "equal: all positions count the same; risk: a position counts less if its "
+        "label is less predictable.",
+    )
     steps: int = choice(14_000, "How many steps to train for.")
     batch_size: int = choice(64, "Datasets per step.")
     curriculum: bool = choice(
@@ -97,6 +107,7 @@ class TrainingConfig:
         require_choice("task", self.task, TASKS)
         require_choice("block", self.block, get_args(BlockKind))
         require_choice("recipe", self.recipe, get_args(Recipe))
+        require_choice("loss_weights", self.loss_weights, get_args(LossWeights))
         require_choice("activation", self.activation, get_args(Activation))
         require_choice("initialization", self.initialization, get_args(Initialization))
         for name in ("dim", "num_layers", "hidden_size", "num_heads", "batch_size"):
@@ -146,7 +157,11 @@ class TrainingConfig:
     @property
     def run_id(self) -> str:
         """Twelve hexadecimal digits that name this configuration."""
-        text = json.dumps(asdict(self), sort_keys=True)
+        values = asdict(self)
+        for name, default in ADDED.items():
+            if values[name] == default:
+                del values[name]
+        text = json.dumps(values, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @classmethod
@@ -154,6 +169,7 @@ class TrainingConfig:
         """Return the configuration that `asdict` wrote."""
         if not isinstance(values, dict):
             raise InvalidTypeError("training", "be an object", repr(values))
+        values = ADDED | values
         names = {each.name for each in fields(cls)}
         if set(values) != names:
             odd = ", ".join(sorted(set(values) ^ names))

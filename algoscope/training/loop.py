@@ -45,6 +45,9 @@ MATRICES = {
 }
 
 
+LEAST_RISK = 0.1  # added to the risk, so that no position counts for everything
+
+
 class TrainingState(eqx.Module):
     """Everything that a run carries from one step to the next."""
 
@@ -102,18 +105,34 @@ def initial_state(config: TrainingConfig, dtype: str = "float32") -> TrainingSta
 def objective(
     transformer: Transformer,
     data: Dataset,
-    mask: Float[Array, " examples"] | None = None,
+    weights: Float[Array, " examples"] | None = None,
 ) -> Float[Array, ""]:
     """Return the mean of (yᵢ − T([x₁, y₁, …, xᵢ]))² over positions i and datasets.
 
-    Eq. 8 sums over the positions; the mean differs by the constant factor n. `mask`
-    gives the positions that count.
+    Eq. 8 sums over the positions; the mean differs by the constant factor n. `weights`
+    say how much each position counts.
     """
     predictions = transformer.outputs(encode_context(data.x, data.y), QUERIES)
     errors = jnp.mean((predictions - data.y) ** 2, axis=0)
-    if mask is None:
+    if weights is None:
         return jnp.mean(errors)
-    return jnp.sum(errors * mask) / jnp.sum(mask)
+    return jnp.sum(errors * weights) / jnp.sum(weights)
+
+
+def position_weights(config: TrainingConfig) -> Float[np.ndarray, " examples"] | None:
+    """Return how much each position counts in the loss, or None if all count the same.
+
+    The label after n examples cannot be predicted better than with a mean squared error
+    of about dτ²(r + s/d), r = max(0, 1 − n/d), s = σ²/τ². Its noise reaches the
+    gradient, so that position gets the weight 1 / (r + s/d + 0.1). The best predictor
+    minimizes the error at every position, so weights do not change it.
+    """
+    if config.loss_weights == "equal":
+        return None
+    n = np.arange(config.num_examples)
+    noise = config.noise_variance / (config.prior_variance * config.dim)
+    weights = 1 / (np.maximum(0, 1 - n / config.dim) + noise + LEAST_RISK)
+    return (weights / weights.mean()).astype(np.float32)
 
 
 def curriculum(
@@ -133,12 +152,14 @@ def curriculum(
 def _draw_batch(
     config: TrainingConfig, keys: Key[Array, " batch"], step: Int[Array, ""]
 ) -> tuple[Dataset, Float[Array, " examples"] | None]:
-    """Return one dataset per key, and the positions that count."""
+    """Return one dataset per key, and how much each position counts."""
     task = task_of(config)
     data = jax.vmap(lambda key: task.sample(key, config.num_examples))(keys)
+    weights = position_weights(config)
     if not config.curriculum:
-        return data, None
+        return data, None if weights is None else jnp.asarray(weights)
     dims, mask = curriculum(config, step)
+    mask = mask if weights is None else mask * weights
     x = data.x * dims[None, None]
     removed = jnp.einsum("bnd,bd->bn", data.x - x, data.w)
     return Dataset(x, data.y - removed, data.w), mask
@@ -169,8 +190,8 @@ def compile_steps(config: TrainingConfig, mesh: Mesh, num_steps: int):
         step_key = jax.random.fold_in(data_key, state.step)
         places = jax.lax.axis_index("data") * per_device + jnp.arange(per_device)
         keys = jax.vmap(lambda place: jax.random.fold_in(step_key, place))(places)
-        data, mask = _draw_batch(config, keys, state.step)
-        loss, gradient = jax.value_and_grad(objective)(state.transformer, data, mask)
+        data, weights = _draw_batch(config, keys, state.step)
+        loss, gradient = jax.value_and_grad(objective)(state.transformer, data, weights)
         loss, gradient = jax.lax.pmean((loss, gradient), "data")
         updates, optimizer_state = update_rule.update(
             gradient, state.optimizer_state, cast(Any, state.transformer)

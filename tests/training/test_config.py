@@ -1,10 +1,14 @@
 """A configuration refuses bad values at once and names itself."""
 
+import hashlib
+import json
 from dataclasses import asdict, fields, replace
 
 import pytest
 from support.refusals import refuses
 
+from algoscope.foundation.files import read_json
+from algoscope.model.checkpoints import locate
 from algoscope.model.transformer import random_transformer
 from algoscope.training.config import PRESETS, TrainingConfig, preset
 
@@ -65,6 +69,7 @@ def test_the_run_id_depends_on_every_field_and_on_nothing_else():
         "activation": "relu",
         "initialization": "normal",
         "recipe": "paper",
+        "loss_weights": "risk",
         "curriculum": True,
         "clip": 0.5,
         "warmup": 0.1,
@@ -85,6 +90,17 @@ def test_a_configuration_survives_a_dictionary_and_foreign_ones_are_refused():
         TrainingConfig.from_dict({**asdict(config), "depth": 3})
     with pytest.raises(TypeError, match="`training` must be an object, got None"):
         TrainingConfig.from_dict(None)
+
+
+def test_a_configuration_without_an_added_field_is_the_run_that_it_was():
+    saved = read_json(locate("control-d4") / "config.json")
+    old = {k: v for k, v in saved["training"].items() if k != "loss_weights"}
+    config = TrainingConfig.from_dict(old)
+    assert config.loss_weights == "equal"
+    assert config.run_id == saved["run_id"]
+    text = json.dumps(old, sort_keys=True)
+    assert config.run_id == hashlib.sha256(text.encode()).hexdigest()[:12]
+    assert replace(config, loss_weights="risk").run_id != config.run_id
 
 
 def test_every_field_has_a_sentence_for_the_command_line():

@@ -23,6 +23,7 @@ from algoscope.training.loop import (
     learning_rate_schedule,
     objective,
     optimizer,
+    position_weights,
     task_of,
     train_steps,
 )
@@ -66,6 +67,27 @@ def test_the_objective_is_the_mean_squared_error_over_prefixes(rng):
     assert objective(transformer, data, mask) == pytest.approx(
         float(objective(transformer, first_two)), rel=1e-5
     )
+
+
+def test_positions_count_by_the_inverse_of_what_can_be_known():
+    assert position_weights(TINY) is None
+    config = replace(TINY, dim=4, num_examples=8, loss_weights="risk")
+    weights = position_weights(config)
+    assert weights is not None
+    assert weights.mean() == pytest.approx(1)
+    assert np.all(np.diff(weights[:5]) > 0)  # n = 0, …, d
+    np.testing.assert_allclose(weights[4:], weights[4])
+    assert weights[4] / weights[0] == pytest.approx(11)  # 1.1 / 0.1
+    noisy = replace(config, noise_variance=0.8, prior_variance=2.0)
+    less_even = position_weights(noisy)
+    assert less_even is not None
+    assert less_even[4] / less_even[0] == pytest.approx(1.2 / 0.2)
+
+
+def test_weights_of_positions_reach_the_loss():
+    config = replace(TINY, loss_weights="risk")
+    plain, weighted = final_weights(TINY), final_weights(config)
+    assert any(not np.array_equal(a, b) for a, b in zip(plain, weighted, strict=True))
 
 
 @pytest.mark.parametrize("recipe", ["paper", "fast"])
