@@ -29,10 +29,11 @@ from algoscope.tasks import TASKS, TaskKind
 
 Recipe = Literal["fast", "paper"]
 LossWeights = Literal["equal", "risk"]
+Decay = Literal["cosine", "linear"]
 
 # Fields that older configurations do not have, with what these runs did: a run keeps
 # its id when a field is added.
-ADDED = {"loss_weights": "equal"}
+ADDED = {"loss_weights": "equal", "decay": "cosine"}
 
 LAYER_SECONDS = 5e-3  # per step, for 64 sequences of 41 tokens
 FLOPS_PER_SECOND = 60e9
@@ -86,6 +87,7 @@ class TrainingConfig:
     warmup: float = choice(
         0.05, "Share of the steps over which the learning rate rises."
     )
+    decay: Decay = choice("cosine", "How the learning rate then falls to zero.")
     clip: float = choice(1.0, "Largest norm of a gradient; 0: no limit.")
     loss_weights: LossWeights = choice(
         "equal",
@@ -107,6 +109,7 @@ class TrainingConfig:
         require_choice("task", self.task, TASKS)
         require_choice("block", self.block, get_args(BlockKind))
         require_choice("recipe", self.recipe, get_args(Recipe))
+        require_choice("decay", self.decay, get_args(Decay))
         require_choice("loss_weights", self.loss_weights, get_args(LossWeights))
         require_choice("activation", self.activation, get_args(Activation))
         require_choice("initialization", self.initialization, get_args(Initialization))

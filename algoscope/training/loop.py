@@ -254,11 +254,15 @@ def _matrices(parameters: Any) -> Any:
 
 
 def learning_rate_schedule(config: TrainingConfig) -> optax.Schedule:
-    """Return the learning rate per step: linear warm-up, then a cosine to zero."""
-    warmup = round(config.warmup * config.steps)
+    """Return the learning rate per step: linear warm-up, then the decay to zero."""
+    warmup, peak = round(config.warmup * config.steps), config.learning_rate
+    if config.decay == "linear":
+        rising = optax.linear_schedule(0.0, peak, warmup)
+        falling = optax.linear_schedule(peak, 0.0, config.steps - warmup)
+        return optax.join_schedules([rising, falling], [warmup])
     return optax.warmup_cosine_decay_schedule(
-        init_value=0.0 if warmup else config.learning_rate,
-        peak_value=config.learning_rate,
+        init_value=0.0 if warmup else peak,
+        peak_value=peak,
         warmup_steps=warmup,
         decay_steps=config.steps,
     )

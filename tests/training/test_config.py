@@ -10,7 +10,7 @@ from support.refusals import refuses
 from algoscope.foundation.files import read_json
 from algoscope.model.checkpoints import locate
 from algoscope.model.transformer import random_transformer
-from algoscope.training.config import PRESETS, TrainingConfig, preset
+from algoscope.training.config import ADDED, PRESETS, TrainingConfig, preset
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,7 @@ def test_the_run_id_depends_on_every_field_and_on_nothing_else():
         "initialization": "normal",
         "recipe": "paper",
         "loss_weights": "risk",
+        "decay": "linear",
         "curriculum": True,
         "clip": 0.5,
         "warmup": 0.1,
@@ -94,9 +95,9 @@ def test_a_configuration_survives_a_dictionary_and_foreign_ones_are_refused():
 
 def test_a_configuration_without_an_added_field_is_the_run_that_it_was():
     saved = read_json(locate("control-d4") / "config.json")
-    old = {k: v for k, v in saved["training"].items() if k != "loss_weights"}
+    old = {k: v for k, v in saved["training"].items() if k not in ADDED}
     config = TrainingConfig.from_dict(old)
-    assert config.loss_weights == "equal"
+    assert (config.loss_weights, config.decay) == ("equal", "cosine")
     assert config.run_id == saved["run_id"]
     text = json.dumps(old, sort_keys=True)
     assert config.run_id == hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -191,6 +191,15 @@ def test_the_schedule_warms_up_and_ends_at_zero():
     assert float(rate(100)) == pytest.approx(0, abs=1e-8)
 
 
+def test_the_learning_rate_can_fall_on_a_line():
+    config = replace(TINY, steps=100, warmup=0.2, learning_rate=0.5, decay="linear")
+    rate: Any = learning_rate_schedule(config)
+    for step, wanted in ((0, 0), (10, 0.25), (20, 0.5), (40, 0.375), (100, 0)):
+        assert float(rate(step)) == pytest.approx(wanted, abs=1e-8)
+    at_once: Any = learning_rate_schedule(replace(config, warmup=0.0))
+    assert float(at_once(0)) == 0.5
+
+
 def test_the_fast_recipe_orthogonalizes_the_updates_of_matrices(rng):
     config = replace(TINY, recipe="fast", clip=0.0, warmup=0.0, hidden_size=16)
     transformer = initial_state(config).transformer
