@@ -85,20 +85,34 @@ def implied_weights(queries: Queries, answers: Answers) -> Weights:
     return np.where(missing, np.nan, weights)
 
 
-def linearity(
-    queries: Queries, answers: Answers, weights: Weights
-) -> Float[np.ndarray, "datasets prefixes"]:
-    """Return R² = 1 − Σᵢ (ŷᵢ − ŵᵀx′ᵢ)² / Σᵢ ŷᵢ² of the linear fit (figure 6).
+class FitSums(NamedTuple):
+    """Sums of squares over the queries, per dataset and prefix."""
 
-    The fit has no intercept, so the total is not centered: R² lies in [0, 1], and is
-    about d/m for m answers that do not depend on the queries. NaN where all answers
-    are zero.
-    """
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+    residual: Float[np.ndarray, "datasets prefixes"]  # Σᵢ (ŷᵢ − ŵᵀx′ᵢ)²
+    total: Float[np.ndarray, "datasets prefixes"]  # Σᵢ ŷᵢ²
+
+
+def fit_sums(queries: Queries, answers: Answers, weights: Weights) -> FitSums:
+    """Return how much of the answers the linear function ŵ leaves, and their size."""
+    with np.errstate(invalid="ignore", over="ignore"):
         answers = answers.astype(np.float64)
         fitted = np.einsum("bqd,bnd->bnq", queries, weights)
         residual = np.sum((answers - fitted) ** 2, axis=-1)
-        return 1 - residual / np.sum(answers**2, axis=-1)
+        return FitSums(residual, np.sum(answers**2, axis=-1))
+
+
+def linearity(
+    queries: Queries, answers: Answers, weights: Weights
+) -> Float[np.ndarray, "datasets prefixes"]:
+    """Return R² = 1 − Σᵢ (ŷᵢ − ŵᵀx′ᵢ)² / Σᵢ ŷᵢ² of the linear fit, per dataset.
+
+    The fit has no intercept, so the total is not centered: R² lies in [0, 1], and is
+    about d/m for m answers that do not depend on the queries. NaN where all answers
+    are zero. Figure 6 has further forms of it.
+    """
+    sums = fit_sums(queries, answers, weights)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        return 1 - sums.residual / sums.total
 
 
 def sensitivities(

@@ -21,7 +21,13 @@ from algoscope.foundation.cache import Cache
 from algoscope.foundation.files import write_atomically
 from algoscope.foundation.machine import provenance
 from algoscope.foundation.progress import Progress, silent
-from algoscope.model.checkpoints import CARD, CONFIG, EVALUATION, WEIGHTS
+from algoscope.model.checkpoints import (
+    CARD,
+    CONFIG,
+    EVALUATION,
+    WEIGHTS,
+    shipped_models,
+)
 from algoscope.model.learner import InContextLearner
 from algoscope.training.config import TrainingConfig
 from algoscope.training.run import METRICS
@@ -138,6 +144,37 @@ def model_or_run(
     if not trained:
         raise NoLearnerError(spent.runs)
     return trained[0].learner, spent
+
+
+def models_and_runs(
+    place: Place, models: Sequence[str], runs: Sequence[TrainingConfig]
+) -> tuple[dict[str, InContextLearner], Spent]:
+    """Return the models that ship, of these names, and the trained runs, by name.
+
+    A model that does not ship is left out, and so is a run with the weights of a model.
+    """
+    shipped = [name for name in models if name in shipped_models()]
+    found = {name: InContextLearner.from_pretrained(name) for name in shipped}
+    trained, spent = train_runs(place, runs) if runs else ([], Spent())
+    for each in trained:
+        if all(each.learner.digest != known.digest for known in found.values()):
+            found[run_name(each.config)] = each.learner
+    if not found:
+        raise NoLearnerError(spent.runs)
+    return found, spent
+
+
+def run_name(run: TrainingConfig) -> str:
+    """Return a short name that tells runs of one dimension apart.
+
+    Example:
+        >>> from algoscope.training.config import preset
+        >>> run_name(preset("d8")), run_name(preset("control-d4"))
+        ('L8 H64, 14,000 steps, seed 0', 'control, L8 H64, 500 steps, seed 0')
+    """
+    task = "" if run.task == "linear" else f"{run.task}, "
+    size = f"L{run.num_layers} H{run.hidden_size}"
+    return f"{task}{size}, {run.steps:,} steps, seed {run.seed}"
 
 
 def keep_models(store: Path, runs: Iterable[str], directory: Path) -> None:
