@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from algoscope.experiments.record import Claim, Verdict
-from algoscope.reporting.markup import Markup, element
+from algoscope.reporting.markup import Markup, element, inline_svg
 from algoscope.reporting.section import (
     CLAIM_HEADER,
     LEGEND,
@@ -15,7 +15,6 @@ from algoscope.reporting.section import (
     count_verdicts,
     numbered_claims,
 )
-from algoscope.reporting.svg import inline_svg
 
 # The page may request nothing and run nothing; its styles and images are in the file.
 POLICY = (

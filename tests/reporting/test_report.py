@@ -50,6 +50,30 @@ def test_every_kind_of_result_has_its_section(tmp_path):
     assert targets <= set(page.all("id"))
 
 
+def test_an_experiment_is_shown_with_all_that_it_found(tmp_path):
+    record = save_record(tmp_path / "fig1")
+    page = reported(tmp_path / "report.html", tmp_path / "fig1")
+    words = [
+        "Figure 1: Which algorithm?",
+        record.command,
+        *record.findings,
+        "72 min",
+        "smoke",
+    ]
+    words += ["1 diverged, 1 finished", "c0ffee", "python 3.11, algoscope 0.1.0"]
+    words += ["2 claims: 1 reproduced, 1 partly.", '"seeds"', "Distances", "0.002"]
+    for claim in record.claims:
+        words += [claim.name, claim.paper, claim.measured, claim.verdict, claim.reason]
+    for word in words:
+        assert word in page.text, word
+    tags = [tag for tag, _ in page.elements]
+    assert tags.count("svg") == 1
+    assert tags.count("details") == 2
+    assert not {"script", "img", "link", "iframe"} & set(tags)
+    assert {"verdict good", "verdict mixed"} <= set(page.all("class"))
+    assert page.all("content")[0].startswith("default-src 'none'; ")
+
+
 def test_the_same_results_give_the_same_bytes(tmp_path):
     experiment, run = tmp_path / "fig1", save_run(tmp_path / "run")
     save_record(experiment)

@@ -1,4 +1,4 @@
-"""An SVG file that is put into a page refers to itself only and does nothing."""
+"""Text in a page is shown as it is; an SVG in it refers to itself only."""
 
 import re
 from xml.etree import ElementTree
@@ -7,13 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.refusals import refuses
-from support.results import SVG
+from support.results import SVG, TEXT, Reader
 
 from algoscope.comparison.result import Comparison
 from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.plotting import save_figure
 from algoscope.model.checkpoints import MODELS
-from algoscope.reporting.svg import ELEMENTS, HREFS, NAMESPACE, inline_svg
+from algoscope.reporting.markup import (
+    ELEMENTS,
+    HREFS,
+    NAMESPACE,
+    element,
+    inline_svg,
+    visible,
+)
 
 ODD_ELEMENTS = ("script", "style", "foreignObject", "a", "animate", "set", "iframe")
 VALUES = st.sampled_from(
@@ -62,6 +69,22 @@ def parsed(svg: str) -> ElementTree.Element:
     return ElementTree.fromstring(
         svg.replace("<svg", f"<svg xmlns='{NAMESPACE[1:-1]}'")
     )
+
+
+@given(TEXT)
+def test_any_text_is_shown_as_it_is(text):
+    page = Reader(element("p", text, title=text).html)
+    assert page.text == visible(text)
+    assert page.elements == [("p", {"title": visible(text)})]
+
+
+@given(TEXT)
+def test_visible_text_can_be_encoded_and_replaces_only_the_unprintable(text):
+    shown = visible(text)
+    shown.encode()
+    assert len(shown) == len(text)
+    assert visible(shown) == shown
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", shown)
 
 
 @given(svg_trees())
