@@ -19,11 +19,10 @@ from typing import Any
 import tyro
 from report import RESULTS, markdown, note, note_load, write
 
-from algoscope.foundation.files import write_atomically
+from algoscope.foundation.files import held, write_atomically
 from algoscope.model.checkpoints import CARD, EVALUATION, WEIGHTS
 from algoscope.training import run as runs
 from algoscope.training.config import TrainingConfig, preset
-from algoscope.training.lock import held
 from algoscope.training.loop import data_mesh
 from algoscope.training.run import Run
 from algoscope.training.sweeps import GRIDS, Outcome, train_all

@@ -85,9 +85,8 @@ def run_train(command: Train) -> None:
 
     from algoscope.foundation.progress import shown
     from algoscope.foundation.text import duration, short
-    from algoscope.training.lock import locked
     from algoscope.training.loop import TrainingDivergedError, data_mesh
-    from algoscope.training.run import InterruptedRunError, Run, execute
+    from algoscope.training.run import InterruptedRunError, Run, execute, locked
 
     mesh = data_mesh(None if command.coordinator else command.devices)
     run, lock = Run(out, config), ExitStack()

@@ -6,15 +6,21 @@ stored as safetensors with a digest in the header, so damage is detected.
 
 JSON is strict, so that every parser reads it: NaN, which JSON does not have, is written
 as null, and infinity as a string.
+
+A directory has one writer at a time if each holds its lock, `flock` on a file in it.
+The kernel releases it however the process ends, SIGKILL and a power cut included, so no
+heartbeat is needed and no lock is ever stale. The file stays and names the last holder.
 """
 
 import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from algoscope.foundation.validation import InvalidValueError
 
@@ -22,6 +28,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 Loaded = TypeVar("Loaded")
+
+LOCK = "lock"
 
 
 class DamagedFileError(InvalidValueError):
@@ -178,3 +186,50 @@ def load_arrays(path: Path) -> "tuple[dict[str, np.ndarray], dict[str, str]]":
     if digest is not None and digest != digest_of_arrays(arrays):
         raise DamagedFileError(path, "was changed after it was written")
     return arrays, metadata
+
+
+@contextmanager
+def held(directory: Path) -> Iterator[bool]:
+    """Hold a directory's lock while inside; yields False if another process does."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with open(directory / LOCK, "a") as file:
+        free = _acquire(file, directory, shared=False)
+        if free:
+            file.truncate(0)
+            file.write(f"{platform.node()} {os.getpid()}\n")
+            file.flush()
+        yield free
+
+
+def is_held(directory: Path) -> bool:
+    """Return whether a process holds the lock of a directory."""
+    try:
+        with open(directory / LOCK) as file:
+            return not _acquire(file, directory, shared=True)
+    except FileNotFoundError:
+        return False
+
+
+def owner(directory: Path) -> tuple[str, int] | None:
+    """Return the host and the process that held the lock last, if any did."""
+    try:
+        host, process = (directory / LOCK).read_text().split()
+        return host, int(process)
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _acquire(file: IO, directory: Path, *, shared: bool) -> bool:
+    """Return whether the lock was free; it is then ours until the file is closed."""
+    import fcntl  # which Windows lacks: files can be read there, not locked
+
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        rule = "be on a file system with file locks"
+        where = f"{directory} ({error.strerror})"
+        raise InvalidValueError("store", rule, where) from error
+    return True

@@ -26,7 +26,9 @@ from algoscope.comparison.metrics import squared_prediction_difference
 from algoscope.comparison.predict import held_out, predict_all, predict_exactly
 from algoscope.foundation.files import (
     DamagedFileError,
+    held,
     load_arrays,
+    owner,
     read_json,
     save_arrays,
     write_atomically,
@@ -49,7 +51,6 @@ from algoscope.model.transformer import Transformer
 from algoscope.predictors import bayes, ols
 from algoscope.training.card import model_card
 from algoscope.training.config import TrainingConfig, preset
-from algoscope.training.lock import locked
 from algoscope.training.loop import (
     TrainingDivergedError,
     TrainingState,
@@ -293,6 +294,18 @@ def evaluator(config: TrainingConfig) -> Callable[[Transformer], dict[str, float
         return {name: float(spd[:, 1:].mean()) for name, spd in distances.items()}
 
     return evaluate
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Hold a run's lock while inside; reject a run that another process trains."""
+    with held(directory) as free:
+        if not free:
+            host, process = owner(directory) or ("another host", "one")
+            rule = "be a run that no other process is training"
+            training = f"{directory}, which process {process} on {host} is training"
+            raise InvalidValueError("out", rule, training)
+        yield
 
 
 @contextmanager

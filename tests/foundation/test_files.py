@@ -1,8 +1,14 @@
-"""Files are written whole or not at all, and damage is reported in one sentence."""
+"""Files are written whole or not at all, and damage is reported in one sentence.
 
+A lock has one holder and ends with it, however that ends.
+"""
+
+import fcntl
 import json
 import math
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -15,8 +21,11 @@ from support.refusals import refuses
 from algoscope.comparison.result import Comparison
 from algoscope.foundation.files import (
     DamagedFileError,
+    held,
+    is_held,
     json_text,
     load_arrays,
+    owner,
     parse_number,
     read_json,
     read_saved,
@@ -236,3 +245,50 @@ def test_damage_found_while_building_keeps_its_own_message(tmp_path):
     write_saved(tmp_path / "x.json", "record", {})
     with refuses(DamagedFileError, "weights are damaged. Delete them."):
         read_saved(tmp_path / "x.json", "record", build)
+
+
+def test_a_lock_has_one_owner_and_ends_with_it(tmp_path):
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from algoscope.foundation.files import held\n"
+        "with held(Path(sys.argv[1])) as free:\n"
+        "    print(free, flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "True\n"
+        holder = owner(tmp_path)
+        assert holder is not None
+        assert holder[1] == process.pid
+        assert is_held(tmp_path)
+        with held(tmp_path) as free:
+            assert not free
+        process.kill()
+    assert not is_held(tmp_path)
+    with held(tmp_path) as free:
+        assert free
+        with held(tmp_path) as free:
+            assert not free
+
+
+def test_a_directory_that_was_never_locked_is_free(tmp_path):
+    assert not is_held(tmp_path)
+    assert owner(tmp_path) is None
+    (tmp_path / "lock").write_text("half a")
+    assert owner(tmp_path) is None
+
+
+def test_a_file_system_without_locks_is_rejected(tmp_path, monkeypatch):
+    def fail(file, kind):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    message = (
+        f"`store` must be on a file system with file locks, got {tmp_path} "
+        "(Operation not supported)."
+    )
+    with refuses(ValueError, message), held(tmp_path):
+        pytest.fail("held without a lock")

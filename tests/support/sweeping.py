@@ -19,10 +19,9 @@ from threading import Thread
 
 from support.compiling import QUICKLY
 
-from algoscope.foundation.files import load_arrays
+from algoscope.foundation.files import is_held, load_arrays, owner
 from algoscope.training import run as runs
 from algoscope.training.config import TrainingConfig
-from algoscope.training.lock import is_held, owner
 from algoscope.training.sweeps import EngineOptions, Grid, RunStatus, train_all
 from algoscope.training.sweeps.store import read_sweep
 from algoscope.training.sweeps.sweep import Job, Unsettled

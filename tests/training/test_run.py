@@ -18,14 +18,25 @@ from support.progress import Reports
 from support.refusals import refuses
 
 from algoscope.comparison.predict import held_out, predict_all, predict_exactly
-from algoscope.foundation.files import DamagedFileError, load_arrays
+from algoscope.foundation.files import (
+    DamagedFileError,
+    held,
+    is_held,
+    load_arrays,
+    owner,
+)
 from algoscope.model.learner import InContextLearner
 from algoscope.predictors import ols, ridge
 from algoscope.tasks.linear import LinearRegression
 from algoscope.training.config import TrainingConfig, preset
-from algoscope.training.lock import held
 from algoscope.training.loop import initial_state, task_of
-from algoscope.training.run import InterruptedRunError, Run, evaluator, train
+from algoscope.training.run import (
+    InterruptedRunError,
+    Run,
+    evaluator,
+    locked,
+    train,
+)
 
 OPTIONS = [
     *("--preset", "demo", "--dim", "1", "--num-layers", "1", "--hidden-size", "8"),
@@ -399,3 +410,15 @@ def test_two_processes_find_the_weights_that_one_finds(uninterrupted, tmp_path):
     two, _ = load_arrays(tmp_path / "run" / "model.safetensors")
     for name, array in one.items():
         assert np.allclose(array, two[name], atol=1e-5), name
+
+
+def test_a_locked_run_is_rejected_with_the_process_that_trains_it(tmp_path):
+    message = (
+        f"`out` must be a run that no other process is training, got {tmp_path}, which "
+        f"process {os.getpid()} on {platform.node()} is training."
+    )
+    with locked(tmp_path):
+        assert owner(tmp_path) == (platform.node(), os.getpid())
+        with refuses(ValueError, message), locked(tmp_path):
+            pytest.fail("locked twice")
+    assert not is_held(tmp_path)

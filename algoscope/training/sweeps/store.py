@@ -17,10 +17,9 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Literal
 
-from algoscope.foundation.files import read_json, write_json
+from algoscope.foundation.files import is_held, read_json, write_json
 from algoscope.foundation.text import duration
 from algoscope.training.config import TrainingConfig, core_seconds
-from algoscope.training.lock import is_held
 
 OUTCOME = "outcome.json"
 RunState = Literal["pending", "running", "finished", "diverged", "failed"]

@@ -18,10 +18,10 @@ from pathlib import Path
 from threading import current_thread, main_thread
 from typing import Literal
 
+from algoscope.foundation.files import held, is_held
 from algoscope.foundation.progress import Progress, shown, silent
 from algoscope.foundation.validation import require_at_least
 from algoscope.training.config import TrainingConfig
-from algoscope.training.lock import held, is_held
 from algoscope.training.sweeps.engines import (
     DEFAULT_OPTIONS,
     EngineOptions,
