@@ -20,7 +20,7 @@ import jax
 import tyro
 from report import RESULTS, markdown, note, write
 
-from algoscope.foundation.machine import num_cores
+from algoscope.foundation import num_cores
 from algoscope.model.transformer import Transformer
 from algoscope.training.config import TrainingConfig
 from algoscope.training.loop import TrainingDivergedError, initial_state, train_steps

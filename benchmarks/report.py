@@ -10,8 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from algoscope.foundation import num_cores, provenance
 from algoscope.foundation.files import write_json
-from algoscope.foundation.machine import num_cores, provenance
 
 RESULTS = Path(__file__).parent / "results"
 LOAD_AT_START = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0

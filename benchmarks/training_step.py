@@ -31,7 +31,7 @@ from typing import IO, Any, Literal, cast
 import tyro
 from report import RESULTS, markdown, note, note_load, write
 
-from algoscope.foundation.machine import num_cores
+from algoscope.foundation import num_cores
 from algoscope.training.config import TrainingConfig
 
 HERE = Path(__file__).parent

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from algoscope.cli import complain
+from algoscope.foundation import num_cores
 from algoscope.foundation.files import json_text
-from algoscope.foundation.machine import num_cores
 from algoscope.foundation.text import short
 from algoscope.foundation.validation import (
     InvalidValueError,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from algoscope.foundation.machine import cores_for_batch
+from algoscope.foundation import cores_for_batch
 from algoscope.foundation.validation import require_at_least
 from algoscope.training.config import preset
 

@@ -2,8 +2,8 @@
 
 from dataclasses import asdict, dataclass
 
+from algoscope.foundation import num_cores
 from algoscope.foundation.files import json_text
-from algoscope.foundation.machine import num_cores
 from algoscope.training.config import PRESETS, estimated_seconds
 
 

@@ -16,8 +16,8 @@ from rich.text import Text
 
 from algoscope.cli import complain, note
 from algoscope.cli.console import print_table, training_options
+from algoscope.foundation import num_cores
 from algoscope.foundation.files import json_text
-from algoscope.foundation.machine import num_cores
 from algoscope.foundation.text import duration, short
 from algoscope.foundation.validation import require_choice
 from algoscope.training.config import TrainingConfig, estimated_seconds, preset

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from algoscope.cli import complain, note
 from algoscope.cli.console import given, training_options
+from algoscope.foundation import cores_for_batch, num_cores
 from algoscope.foundation.files import json_text
-from algoscope.foundation.machine import cores_for_batch, num_cores
 from algoscope.foundation.validation import InvalidValueError, require_at_least
 from algoscope.training.config import TrainingConfig, estimated_seconds, preset
 

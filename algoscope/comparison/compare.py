@@ -21,7 +21,7 @@ from algoscope.comparison.metrics import (
 )
 from algoscope.comparison.predict import counted, held_out
 from algoscope.comparison.result import LABELS, Comparison
-from algoscope.foundation.machine import provenance
+from algoscope.foundation import provenance
 from algoscope.foundation.progress import Progress, Steps, shown
 from algoscope.foundation.validation import (
     InvalidValueError,

@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 from algoscope.experiments import find_experiment
 from algoscope.experiments.learners import Place, Spent, keep_models
 from algoscope.experiments.record import Claim, Record, Table
+from algoscope.foundation import provenance
 from algoscope.foundation.files import DamagedFileError
-from algoscope.foundation.machine import provenance
 from algoscope.foundation.progress import Progress, shown
 from algoscope.foundation.validation import InvalidValueError, require_choice
 from algoscope.training.config import TrainingConfig, core_seconds

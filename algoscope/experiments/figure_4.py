@@ -18,8 +18,8 @@ from jaxtyping import Float
 from algoscope.experiments.experiment import Experiment, Judgment
 from algoscope.experiments.learners import Place, Spent, model_or_run
 from algoscope.experiments.record import Claim, Table
+from algoscope.foundation import provenance
 from algoscope.foundation.cache import Cache
-from algoscope.foundation.machine import provenance
 from algoscope.foundation.plotting import FORMATS, save_figure
 from algoscope.foundation.text import with_interval
 from algoscope.model.learner import InContextLearner

@@ -15,7 +15,7 @@ from algoscope.experiments.experiment import Experiment, Judgment
 from algoscope.experiments.learners import Place, Spent, models_and_runs
 from algoscope.experiments.linearity import FORMS, Linearity, linearity_of, sums_of
 from algoscope.experiments.record import Claim, Difference, Table, Verdict
-from algoscope.foundation.machine import provenance
+from algoscope.foundation import provenance
 from algoscope.foundation.plotting import save_picture
 from algoscope.foundation.text import listed
 from algoscope.tasks.linear import LinearRegression

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from algoscope.foundation import provenance
 from algoscope.foundation.cache import Cache
 from algoscope.foundation.files import write_atomically
-from algoscope.foundation.machine import provenance
 from algoscope.foundation.progress import Progress, silent
 from algoscope.model.checkpoints import (
     CARD,

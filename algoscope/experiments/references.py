@@ -32,8 +32,8 @@ from algoscope.experiments.distances import (
     Distances,
 )
 from algoscope.experiments.learners import MEASURED, Place, Spent, train_runs
+from algoscope.foundation import provenance
 from algoscope.foundation.cache import Cache
-from algoscope.foundation.machine import provenance
 from algoscope.model.learner import InContextLearner
 from algoscope.predictors import (
     Predictor,

@@ -24,7 +24,7 @@ from algoscope.comparison.predict import (
     predict_queries,
 )
 from algoscope.comparison.symmetries import symmetries
-from algoscope.foundation.machine import provenance
+from algoscope.foundation import provenance
 from algoscope.foundation.progress import Progress, shown
 from algoscope.foundation.validation import require_at_least, require_choice
 from algoscope.identification.fitting import (

@@ -15,7 +15,7 @@ from algoscope.comparison.predict import (
     predict_all,
     predict_exactly,
 )
-from algoscope.foundation.machine import provenance
+from algoscope.foundation import provenance
 from algoscope.foundation.progress import Progress, Steps, shown
 from algoscope.foundation.validation import (
     InvalidValueError,

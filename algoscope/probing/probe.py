@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from algoscope.foundation import provenance
 from algoscope.foundation.cache import Cache
 from algoscope.foundation.files import digest_of_arrays
-from algoscope.foundation.machine import provenance
 from algoscope.foundation.progress import Progress, Steps, shown
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.model.learner import InContextLearner

@@ -36,7 +36,7 @@ import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, Int
 
-from algoscope.foundation.machine import largest_divisor
+from algoscope.foundation import largest_divisor
 from algoscope.model.layer import gelu
 from algoscope.probing.config import Kind, ProbingConfig
 from algoscope.probing.states import StateSplit

@@ -15,7 +15,7 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from algoscope.foundation.machine import num_cores
+from algoscope.foundation import num_cores
 from algoscope.foundation.validation import (
     InvalidTypeError,
     InvalidValueError,

@@ -24,6 +24,7 @@ from jax.sharding import Mesh
 from algoscope.comparison.compare import compare
 from algoscope.comparison.metrics import squared_prediction_difference
 from algoscope.comparison.predict import held_out, predict_all, predict_exactly
+from algoscope.foundation import provenance
 from algoscope.foundation.files import (
     DamagedFileError,
     held,
@@ -34,7 +35,6 @@ from algoscope.foundation.files import (
     write_atomically,
     write_json,
 )
-from algoscope.foundation.machine import provenance
 from algoscope.foundation.progress import Progress, shown, silent
 from algoscope.foundation.text import short
 from algoscope.foundation.validation import InvalidValueError, require_at_least

@@ -15,7 +15,7 @@ from algoscope.comparison.intervals import Estimate, bootstrap_interval
 from algoscope.comparison.metrics import ALL_METRICS
 from algoscope.comparison.predict import held_out
 from algoscope.comparison.result import LABELS, Comparison
-from algoscope.foundation.machine import provenance
+from algoscope.foundation import provenance
 from algoscope.model.learner import InContextLearner
 from algoscope.model.transformer import random_transformer
 from algoscope.predictors import (

@@ -6,8 +6,8 @@ from importlib.metadata import version
 
 import pytest
 
-from algoscope.foundation import machine
-from algoscope.foundation.machine import (
+from algoscope import foundation
+from algoscope.foundation import (
     cores_for_batch,
     largest_divisor,
     num_cores,
@@ -42,5 +42,5 @@ def test_the_largest_divisor_divides_and_none_larger_does(size, at_most):
 
 
 def test_a_batch_is_shared_evenly(monkeypatch):
-    monkeypatch.setattr(machine, "num_cores", lambda: 6)
+    monkeypatch.setattr(foundation, "num_cores", lambda: 6)
     assert [cores_for_batch(size) for size in (64, 60, 7)] == [4, 6, 1]

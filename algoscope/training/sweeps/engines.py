@@ -23,7 +23,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Literal, get_args
 
-from algoscope.foundation.machine import num_cores
+from algoscope.foundation import num_cores
 from algoscope.foundation.validation import (
     InvalidValueError,
     require_at_least,
