@@ -39,8 +39,7 @@ from algoscope.construction.compiler.codes import Code, Compact, OneHot
 from algoscope.construction.compiler.compile import code_of, compile_program
 from algoscope.construction.compiler.numerics import Numerics, numerics, paper_numerics
 from algoscope.construction.compiler.weights import stack
-from algoscope.construction.language.interpreter import predictions
-from algoscope.construction.language.program import Program
+from algoscope.construction.language.program import Program, predictions
 from algoscope.construction.language.timesteps import (
     PREVIOUS,
     SELF,

@@ -12,13 +12,13 @@ import numpy as np
 from jaxtyping import Float
 
 from algoscope.construction.compiler.numerics import Numerics
-from algoscope.construction.language.interpreter import (
+from algoscope.construction.language.program import (
+    Program,
     State,
     Tokens,
     evaluate,
     interpret,
 )
-from algoscope.construction.language.program import Program
 from algoscope.construction.language.values import Attend, Event, Multiply, Register
 from algoscope.foundation.validation import InvalidValueError
 

@@ -31,8 +31,7 @@ from algoscope.construction.compiler.weights import (
     stack,
     write_layer,
 )
-from algoscope.construction.language.interpreter import Tokens
-from algoscope.construction.language.program import Program
+from algoscope.construction.language.program import Program, Tokens
 from algoscope.construction.language.timesteps import SELF, Timesteps
 from algoscope.construction.language.values import (
     Attend,

@@ -5,7 +5,7 @@ linear form of one column's registers. Sums, scaling, slicing and constant matri
 new linear forms and cost nothing: they end up in the weights of whatever reads them.
 
 An event is what the attention or the feed-forward part of one layer can do: it computes
-values and writes a register. Its exact meaning is in `interpreter`, its translation
+values and writes a register. Its exact meaning is in `program`, its translation
 into weights in `compile`. `inputs` are the values that an event depends on; `into` is
 the register that it adds to in place, through the residual connection.
 """
