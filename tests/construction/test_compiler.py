@@ -35,7 +35,6 @@ from support.programs import (
 from support.refusals import refuses
 
 from algoscope.construction.compiler.calibrate import calibrate
-from algoscope.construction.compiler.codes import Code, Compact, OneHot
 from algoscope.construction.compiler.compile import code_of, compile_program
 from algoscope.construction.compiler.numerics import Numerics, numerics, paper_numerics
 from algoscope.construction.compiler.weights import stack
@@ -43,7 +42,10 @@ from algoscope.construction.language.program import Program, predictions
 from algoscope.construction.language.timesteps import (
     PREVIOUS,
     SELF,
+    Code,
+    Compact,
     Earlier,
+    OneHot,
     Sets,
     Single,
     Timesteps,

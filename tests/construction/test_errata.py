@@ -33,7 +33,6 @@ from support.primitives import compute
 from algoscope.construction import Construction, Numerics, numerics, paper_numerics
 from algoscope.construction.algorithms import Newton, ScanSGD
 from algoscope.construction.compiler.activations import gelu, gelu_tanh, relu, taylor
-from algoscope.construction.compiler.codes import Compact, OneHot
 from algoscope.construction.compiler.products import (
     PAPER_SQUARE,
     PiecewiseSquare,
@@ -41,7 +40,7 @@ from algoscope.construction.compiler.products import (
     paper_product,
     uniform_square,
 )
-from algoscope.construction.language.timesteps import PREVIOUS, Single
+from algoscope.construction.language.timesteps import PREVIOUS, Compact, OneHot, Single
 from algoscope.construction.paper.chain import (
     Chain,
     ridge_chain,

@@ -7,12 +7,14 @@ from hypothesis import strategies as st
 from support.forward import weights_of_attention
 from support.refusals import refuses
 
-from algoscope.construction.compiler.codes import Code, Compact, OneHot
 from algoscope.construction.language.timesteps import (
     PREVIOUS,
     SELF,
+    Code,
+    Compact,
     Earlier,
     Labels,
+    OneHot,
     Sets,
     Single,
     Timesteps,

@@ -8,13 +8,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from support.forward import hidden_states
 
-from algoscope.construction.compiler.codes import Code
 from algoscope.construction.compiler.compile import Compiled, compile_program
 from algoscope.construction.compiler.numerics import Numerics, numerics
 from algoscope.construction.language.program import Program, interpret
 from algoscope.construction.language.timesteps import (
     PREVIOUS,
     SELF,
+    Code,
     Earlier,
     Labels,
     Sets,

@@ -11,7 +11,6 @@ from functools import cached_property
 import numpy as np
 
 from algoscope.construction.compiler.calibrate import Calibration, calibrate
-from algoscope.construction.compiler.codes import Code, OneHot, choose_code
 from algoscope.construction.compiler.numerics import Numerics
 from algoscope.construction.compiler.numerics import numerics as default_numerics
 from algoscope.construction.compiler.products import precise_bound
@@ -32,7 +31,13 @@ from algoscope.construction.compiler.weights import (
     write_layer,
 )
 from algoscope.construction.language.program import Program, Tokens
-from algoscope.construction.language.timesteps import SELF, Timesteps
+from algoscope.construction.language.timesteps import (
+    SELF,
+    Code,
+    OneHot,
+    Timesteps,
+    choose_code,
+)
 from algoscope.construction.language.values import (
     Attend,
     AttentionEvent,

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from algoscope.construction.compiler.codes import Code
 from algoscope.construction.compiler.numerics import Numerics
 from algoscope.construction.compiler.weights import Frame
 from algoscope.construction.language.program import Program
+from algoscope.construction.language.timesteps import Code
 from algoscope.construction.language.values import (
     Attend,
     AttentionEvent,

@@ -24,9 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from algoscope.construction.compiler.codes import Code
 from algoscope.construction.compiler.numerics import Numerics
-from algoscope.construction.language.timesteps import SELF, Timesteps
+from algoscope.construction.language.timesteps import SELF, Code, Timesteps
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.model.layer import TransformerLayer
 from algoscope.model.transformer import Transformer

@@ -13,7 +13,6 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.construction.compiler.codes import Code, choose_code
 from algoscope.construction.compiler.numerics import Numerics
 from algoscope.construction.compiler.numerics import numerics as default_numerics
 from algoscope.construction.compiler.weights import (
@@ -23,6 +22,7 @@ from algoscope.construction.compiler.weights import (
     stack,
     write_layer,
 )
+from algoscope.construction.language.timesteps import Code, choose_code
 from algoscope.construction.paper.primitives import Aff, Div, Mul, write_pads
 from algoscope.construction.paper.raw import Mov
 from algoscope.construction.paper.steps import Entry, Layout, Parallel, State, Step
