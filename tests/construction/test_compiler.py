@@ -34,9 +34,13 @@ from support.programs import (
 )
 from support.refusals import refuses
 
-from algoscope.construction.compiler.calibrate import calibrate
 from algoscope.construction.compiler.compile import code_of, compile_program
-from algoscope.construction.compiler.numerics import Numerics, numerics, paper_numerics
+from algoscope.construction.compiler.numerics import (
+    Numerics,
+    calibrate,
+    numerics,
+    paper_numerics,
+)
 from algoscope.construction.compiler.weights import stack
 from algoscope.construction.language.program import Program, predictions
 from algoscope.construction.language.timesteps import (

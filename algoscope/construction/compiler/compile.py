@@ -10,8 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from algoscope.construction.compiler.calibrate import Calibration, calibrate
-from algoscope.construction.compiler.numerics import Numerics
+from algoscope.construction.compiler.numerics import Calibration, Numerics, calibrate
 from algoscope.construction.compiler.numerics import numerics as default_numerics
 from algoscope.construction.compiler.products import precise_bound
 from algoscope.construction.compiler.schedule import (
