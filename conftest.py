@@ -1,5 +1,6 @@
 """Settings of all tests; examples in docstrings run in a user's precision."""
 
+import builtins
 import os
 from pathlib import Path
 
@@ -30,3 +31,5 @@ def _doctests_run_with_default_settings(
         request.getfixturevalue("default_settings")
         jax.config.update("jax_disable_most_optimizations", True)
         emit_quickly(monkeypatch)
+        # An example leaves its last value there; tyro hashes all builtins it finds.
+        monkeypatch.setattr(builtins, "_", None, raising=False)
