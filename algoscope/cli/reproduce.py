@@ -21,7 +21,7 @@ EVERYTHING = "all"
 
 Figures = Annotated[
     tyro.conf.Positional[tuple[str, ...]],
-    tyro.conf.arg(metavar="FIGURE", help="fig1, fig2, …, fig8, theorems, or all."),
+    tyro.conf.arg(metavar="FIGURE", help="fig1, …, fig8, theorems, shifts, or all."),
 ]
 
 

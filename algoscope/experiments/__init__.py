@@ -1,5 +1,7 @@
 """The paper's figures as experiments that anyone can rerun (paper §4, §5, app. C–F).
 
+`shifts` goes beyond them: it asks what holds outside the training distribution.
+
 This is the catalog: an experiment is a file that defines `EXPERIMENT`, and one line in
 `MODULES`.
 """
@@ -22,6 +24,7 @@ MODULES = {
     "fig7": "figure_7",
     "fig8": "figure_8",
     "theorems": "theorems",
+    "shifts": "shifts",
 }
 BUDGETS = ("smoke", "cpu", "paper")
 

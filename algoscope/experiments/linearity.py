@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from algoscope.comparison.intervals import interval_of, over_seeds
 from algoscope.comparison.linearization import Queries, fit_sums, implied
@@ -142,7 +143,7 @@ class Linearity(SavedResult):
             panel.set(ylim=(0, 1.05), xlim=(0.5, self.num_examples + 0.5))
             panel.legend(loc="lower right", fontsize=8)
         figure.suptitle(
-            f"d = {self.dim}, {len(self.learners)} learners (thin lines), "
+            f"d = {self.dim}, thin lines: each of {len(self.learners)}, "
             f"{self.num_datasets:,} datasets, {self.num_queries} queries; bands: 95 %",
             fontsize=10,
         )
@@ -154,11 +155,12 @@ class Linearity(SavedResult):
         for form in forms:
             index = list(FORMS).index(form)
             value, low, high = self.levels[:, index]
-            color = COLORS[index]
-            axes.plot(numbers, value[-1], color=color, label=FORMS[form])
+            color, style = COLORS[index], ("-", "--", ":", "-")[index]
+            axes.plot(numbers, value[-1], style, color=color, label=FORMS[form])
             axes.plot(numbers, value[:-1].T, color=color, lw=0.5, alpha=0.7)
             axes.fill_between(numbers, low[-1], high[-1], color=color, alpha=0.2, lw=0)
         axes.axvline(self.dim, color="gray", lw=0.8, ls=":")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("number of examples n (dotted: n = d)")
         axes.spines[["top", "right"]].set_visible(False)
 

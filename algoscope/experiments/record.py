@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RESULT = "result.json"
+OURS = "Ours, not the paper's:"  # how the text of a claim of our own starts
 
 Verdict = Literal["reproduced", "partly", "not reproduced", "not testable"]
 
@@ -76,6 +77,11 @@ class Claim:
     def __post_init__(self):
         require_choice("verdict", self.verdict, get_args(Verdict))
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether the claim is our own: it is counted apart from the paper's."""
+        return self.paper.startswith(OURS)
+
     @classmethod
     def of_parts(
         cls,
@@ -112,7 +118,7 @@ class Record(SavedResult):
     kind: ClassVar[str] = "experiment"
     file: ClassVar[str] = RESULT
 
-    figure: str  # fig1, …, fig8
+    figure: str  # fig1, …, fig8, theorems or shifts
     title: str
     budget: str
     command: str  # which reproduces this result

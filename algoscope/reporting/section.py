@@ -16,7 +16,7 @@ from algoscope.reporting.markup import visible
 
 CLAIM_HEADER = ("claim", "the paper says", "measured here", "verdict", "why")
 LEGEND = (
-    "Reproduced: the measurement agrees with the paper's sentence. Partly: in some "
+    "Reproduced: the measurement agrees with the sentence beside it. Partly: in some "
     "settings or to some extent, as said beside it. Not reproduced: it disagrees. Not "
     "testable: this budget cannot decide."
 )
@@ -71,16 +71,22 @@ def numbered_claims(sections: Sequence[Section]) -> list[tuple[int, Claim]]:
 
 
 def count_verdicts(claims: Iterable[Claim]) -> str:
-    """Return how many claims have which verdict.
+    """Return how many claims have which verdict, with our own claims counted apart.
 
     Example:
         >>> count_verdicts([Claim("a", "", "", "partly"), Claim("b", "", "", "partly")])
         '2 claims: 2 partly.'
     """
-    counts = Counter(claim.verdict for claim in claims)
-    each = [f"{counts[name]} {name}" for name in get_args(Verdict) if counts[name]]
-    total = counts.total()
-    return f"{total} claim{'s' if total != 1 else ''}: {', '.join(each)}."
+    parts = []
+    every = list(claims)
+    for whose, are_ours in (("", False), (" of our own, not of the paper", True)):
+        counts = Counter(c.verdict for c in every if c.is_ours == are_ours)
+        total = counts.total()
+        if total:
+            each = [f"{counts[v]} {v}" for v in get_args(Verdict) if counts[v]]
+            noun = f"claim{'s' if total != 1 else ''}"
+            parts.append(f"{total} {noun}{whose}: {', '.join(each)}.")
+    return " ".join(parts)
 
 
 def are_numbers(cells: Sequence[object]) -> bool:

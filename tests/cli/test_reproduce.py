@@ -63,7 +63,7 @@ def test_everything_runs_once_at_the_smoke_budget(tmp_path: Path):
     kept = [path.name for path in tmp_path.glob("results-smoke/*/models/*")]
     assert sorted(kept) == sorted({run for record in records for run in record["runs"]})
     models = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")}
-    assert len(list((tmp_path / "runs").rglob("model.safetensors"))) == 4
+    assert len(list((tmp_path / "runs").rglob("model.safetensors"))) == 5
 
     some = [record for record in records if record["figure"] in ("fig2", "fig4")]
     again, told = run("fig2", "fig4", *SMOKE, "--json", cwd=tmp_path)

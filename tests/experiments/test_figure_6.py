@@ -184,7 +184,7 @@ def test_figure_6_is_measured_over_runs(tmp_path: Path, trained):
     Cache(place.directory).file(figure_6.OLD_FILE, {}, lambda: None)
     figure_6.measure(config, place)
     found = Linearity.load(place.directory / figure_6.FILE)
-    assert found.learners == tuple(f"L1 H8, 50 steps, seed {s}" for s in (3, 4))
+    assert found.learners == tuple(f"L1 H8 50 steps seed {s}" for s in (3, 4))
     assert found.levels.shape == (3, len(FORMS), 3, 4)
     assert np.all(found.levels[0, :3] <= 1)
     assert not (place.directory / figure_6.OLD_FILE).exists()  # of other settings

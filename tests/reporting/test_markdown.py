@@ -5,8 +5,10 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from support.results import TEXT, save_record
 
+from algoscope.experiments.record import OURS, Claim
 from algoscope.reporting import markdown, report
 from algoscope.reporting.markup import visible
+from algoscope.reporting.section import count_verdicts
 
 PUNCTUATION = st.text("\\`*_{}[]()<>#+-=.!|~&$:/;\"' \n1a", max_size=12)
 MARKS = ("&amp;", "&#60;", "<b>", "![a](b)", "[a]: b", "~~a~~", "1. ", "- ", "a ", "\n")
@@ -55,3 +57,18 @@ def test_a_page_of_markdown_has_a_row_per_claim_and_links_to_pictures(tmp_path):
     assert "## Figure 1: A \\| B\n" in text
     assert "![curves](../results/a%20b/curves.png)\n" in text
     assert "| reference | SPD/d |\n| --- | ---: |\n| OLS | 0.002 |\n" in text
+
+
+def test_claims_of_our_own_are_counted_apart():
+    paper = [
+        Claim("a", "The paper says.", "", "reproduced"),
+        Claim("a", "The paper says.", "", "partly"),
+    ]
+    ours = [Claim("b", f"{OURS} We say.", "", "reproduced")] * 2
+    assert count_verdicts([*paper, *ours]) == (
+        "2 claims: 1 reproduced, 1 partly. 2 claims of our own, not of the paper: "
+        "2 reproduced."
+    )
+    assert count_verdicts(ours[:1]) == (
+        "1 claim of our own, not of the paper: 1 reproduced."
+    )
