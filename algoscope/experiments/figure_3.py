@@ -1,9 +1,9 @@
 """Figure 3: which algorithm a learner resembles as it grows (paper §4.3).
 
-For every depth L, and for every hidden size H, the best run over the other
-hyper-parameters (paper app. D) is compared with the references: SPD/d averaged over
-n < d, without noise. The best run is the one of least risk, which depends on no
-reference. Its *phase* is the family of the nearest of the paper's references.
+For every depth L, and for every hidden size H, the best runs over the other
+hyper-parameters (paper app. D) are compared with the references: SPD/d averaged over
+n < d, without noise. The best runs are those of least risk, which depends on no
+reference. Their *phase* is the family of the nearest of the paper's references.
 
 A second drawing shows the wider reference set: a solver that has not converged
 resembles ridge regression, and k steps of gradient descent or of Newton's iteration may
@@ -17,30 +17,30 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from algoscope.comparison.result import LABELS
 from algoscope.experiments.distances import (
     ALL,
     FITTED_GD,
     FITTED_RIDGE,
-    NOT_LEARNED,
-    UNCLEAR,
+    IN_WORDS,
     UNDER,
     Distances,
-    SeedGroup,
-    by_seed,
     family,
     in_text,
-    over_regions,
     paper_names,
     regions,
 )
 from algoscope.experiments.experiment import Experiment, Judgment
 from algoscope.experiments.learners import NoLearnerError, Place, Spent
 from algoscope.experiments.record import Claim, Table, Verdict
-from algoscope.experiments.references import (
-    ReferenceSet,
-    WiderReferences,
-    measure_runs,
+from algoscope.experiments.references import ReferenceSet, WiderReferences, measure_runs
+from algoscope.experiments.seed_groups import (
+    NOT_LEARNED,
+    SYMBOLS,
+    UNCLEAR,
+    Series,
+    by_seed,
+    over_regions,
+    series_of,
 )
 from algoscope.foundation.cache import Cache
 from algoscope.foundation.plotting import COLORS, STYLES, save_picture
@@ -52,42 +52,37 @@ from algoscope.training.sweeps.grid import Grid
 
 ORDER = ["gradient descent", "ridge", "OLS"]  # the paper's phases as learners grow
 SHADES = {"gradient descent": "#D55E00", "ridge": "#009E73", "OLS": "#0072B2"}
-SYMBOLS = {"num_layers": "L", "hidden_size": "H"}
 LABELS_OF_AXES = {"num_layers": "layers L", "hidden_size": "hidden size H"}
 REQUIRED = {8: 16, 16: 32}  # d: the hidden size from which on the paper sees ridge
-
 
 Judged = tuple[Verdict, str]  # and the reason
 
 
 @dataclass(frozen=True)
 class Figure3:
-    """The sizes of figure 3.
+    """The sizes of figure 3; grids of the same d have sequences of the same length."""
 
-    With `cpu` there is one learning rate, the preset's, and one number of heads: every
-    other value would cost as much again.
-    """
-
-    grids: tuple[Grid, ...]  # one for each d
+    grids: tuple[Grid, ...]
     num_datasets: int = 10_000
     wider: WiderReferences = WiderReferences()
     seed: int = 0
 
 
 def grid(base: TrainingConfig, layers: tuple, sizes: tuple, **axes: tuple) -> Grid:
-    """Return the runs of one dimension."""
+    """Return runs of one dimension."""
     return Grid(base, {"num_layers": layers, "hidden_size": sizes, **axes})
 
 
 def trainings(config: Figure3) -> list[TrainingConfig]:
     """Return all runs, the longest first, so that no core waits for the last one."""
-    runs = [run for part in config.grids for run in part.configs]
+    runs = dict.fromkeys(run for part in config.grids for run in part.configs)
     return sorted(runs, key=lambda run: -run.steps * run.flops_per_step)
 
 
 def measure(config: Figure3, place: Place) -> Spent:
     """Train the grids and measure every run against all references."""
-    references = {part.base.dim: _references(config, part) for part in config.grids}
+    bases = {part.base.dim: part.base for part in config.grids}
+    references = {dim: _references(config, base) for dim, base in bases.items()}
     kept, spent = measure_runs(place, trainings(config), references, _name)
     if not kept:
         raise NoLearnerError(spent.runs)
@@ -95,59 +90,16 @@ def measure(config: Figure3, place: Place) -> Spent:
     return spent
 
 
-def _references(config: Figure3, part: Grid) -> ReferenceSet:
-    dim, last = part.base.dim, part.base.num_examples - 1
-    task = LinearRegression(dim)
-    return ReferenceSet(
-        task,
-        figure_1_references(),
-        last,
-        config.num_datasets,
-        regions(dim, last),
-        config.seed,
-        config.wider.predictors(task, last),
-    )
+def _references(config: Figure3, base: TrainingConfig) -> ReferenceSet:
+    dim, last = base.dim, base.num_examples - 1
+    task, spans = LinearRegression(dim), regions(dim, last)
+    sizes = last, config.num_datasets, spans, config.seed
+    further = config.wider.predictors(task, last)
+    return ReferenceSet(task, figure_1_references(), *sizes, further)
 
 
 def _name(run: TrainingConfig) -> str:
     return f"d{run.dim}-L{run.num_layers}-H{run.hidden_size}-{run.run_id}.json"
-
-
-@dataclass(frozen=True)
-class Series:
-    """The best learners, over seeds, for every value of one hyper-parameter."""
-
-    dim: int
-    axis: str
-    runs: dict[int, SeedGroup]
-
-    @property
-    def seeds(self) -> int:
-        """The least number of seeds at any size."""
-        return min(run.seeds for run in self.runs.values())
-
-    @property
-    def num_datasets(self) -> int:
-        """The datasets that each run was measured on."""
-        return next(iter(self.runs.values())).num_datasets
-
-    @property
-    def references(self) -> list[str]:
-        """The names of all references."""
-        return next(iter(self.runs.values())).references
-
-    def phases(self, region: str = UNDER) -> dict[int, str]:
-        """Return the phase at every size."""
-        return {value: run.phase(region) for value, run in self.runs.items()}
-
-
-def series_of(runs: Sequence[SeedGroup], axis: str) -> Series:
-    """Keep, for every value on the axis, the learners of least risk."""
-    best = {}
-    for value in sorted({run.about[axis] for run in runs}):
-        same = [run for run in runs if run.about[axis] == value]
-        best[value] = min(same, key=lambda run: run.to(LABELS, ALL).mean)
-    return Series(runs[0].about["dim"], axis, best)
 
 
 def _load(directory: Path) -> list[Series]:
@@ -166,9 +118,7 @@ def judge(config: Figure3, directory: Path) -> Judgment:
     width = [each for each in series if each.axis == "hidden_size"]
     claims = [depth_claim(each) for each in series if each.axis == "num_layers"]
     claims += [width_claim(each) for each in width if each.dim == 16]
-    claims += [
-        requirement_claim(s, REQUIRED[s.dim]) for s in width if s.dim in REQUIRED
-    ]
+    claims += [requirement_claim(each) for each in width if each.dim in REQUIRED]
     findings = [_sentence(each, wider) for each in series for wider in (False, True)]
     return Judgment(tuple(findings), tuple(map(_table, series)), tuple(claims))
 
@@ -179,32 +129,18 @@ def _sentence(series: Series, wider: bool = False) -> str:
     parts = []
     for value, run in series.runs.items():
         best, found = run.nearest(UNDER, names), run.phase()
-        text = f"{best.second} at {in_text(best)}"
+        text = f"{run.in_words(best.second)} at {in_text(best)}"
         if found == NOT_LEARNED:
             text = f"not learned (share {in_text(run.learned())})"
-        elif found == UNCLEAR and not wider:
-            text += ", not significantly"
+        elif not wider:
+            text += ", not significantly" if found == UNCLEAR else ""
+            fits = run.nearer_fits(UNDER, paper_names())
+            text += f" ({fits})" if fits else ""
         parts.append(f"{SYMBOLS[series.axis]} = {value}: {text}")
     chosen = "of the wider reference set" if wider else "of the paper's references"
     return (
         f"d = {series.dim}, nearest {chosen} by MSPD/d over n < d: {'; '.join(parts)} "
         f"({series.num_datasets:,} datasets, seeds: {series.seeds})."
-    )
-
-
-def _claim(series: Series, name: str, paper: str, judged: Judged) -> Claim:
-    """Return a claim with the difference at the largest size of the series."""
-    run = list(series.runs.values())[-1]
-    near = run.nearest(UNDER, paper_names()).second
-    verdict, reason = judged
-    return Claim(
-        name,
-        paper,
-        _sentence(series),
-        verdict,
-        reason,
-        series.seeds,
-        run.runner_up(near, UNDER, paper_names()),
     )
 
 
@@ -221,17 +157,19 @@ def depth_claim(series: Series) -> Claim:
             return verdict, f"Only L = {listed(list(series.runs))} were trained."
         return verdict, reason
 
-    return _claim(
-        series,
+    return Claim(
         f"GD → ridge → OLS with depth, d = {series.dim}",
         "One layer is best approximated by a single step of gradient descent, two to "
         "four by ridge regression, eight or more by OLS (§4.3, figure 3).",
-        over_regions(judge_in),
+        _sentence(series),
+        *over_regions(judge_in),
+        seeds=series.seeds,
+        difference=series.least_lead(),
     )
 
 
 def _order(series: Series, region: str) -> Judged:
-    """Judge whether the phases follow the paper's order; others are left out."""
+    """Judge whether the paper's phases appear in its order; others are left out."""
     phases = list(series.phases(region).values())
     if len(phases) < 2:
         return "not testable", "Only one size was trained."
@@ -239,9 +177,7 @@ def _order(series: Series, region: str) -> Judged:
     shown = f"The phases are {', '.join(phases)}."
     if ranks != sorted(ranks) or len(set(ranks)) < 2:
         return "not reproduced", shown
-    if set(phases) == set(ORDER):
-        return "reproduced", ""
-    return "partly", shown
+    return ("reproduced", "") if len(set(ranks)) == len(ORDER) else ("partly", shown)
 
 
 def _is_as_in_paper(series: Series, num_layers: int, region: str) -> bool:
@@ -254,37 +190,42 @@ def _is_as_in_paper(series: Series, num_layers: int, region: str) -> bool:
 
 def width_claim(series: Series) -> Claim:
     """Judge the same with hidden size."""
-    return _claim(
-        series,
+    return Claim(
         f"the same phases with hidden size, d = {series.dim}",
         "A similar phase shift occurs when the hidden size varies in a problem of 16 "
         "dimensions (§4.3, figure 3).",
-        over_regions(lambda region: _order(series, region)),
+        _sentence(series),
+        *over_regions(lambda region: _order(series, region)),
+        seeds=series.seeds,
+        difference=series.least_lead(),
     )
 
 
-def requirement_claim(series: Series, least: int) -> Claim:
+def requirement_claim(series: Series) -> Claim:
     """Judge from which hidden size on a learner is ridge-like."""
-    sizes = list(series.runs)
+    least, sizes, families = REQUIRED[series.dim], list(series.runs), ("ridge", "OLS")
 
     def judge_in(region: str) -> Judged:
-        phases = series.phases(region)
-        good = [h for h, found in phases.items() if found in ("ridge", "OLS")]
-        if least <= min(sizes):
-            return "not testable", "No narrower model was trained."
+        if not min(sizes) < least <= max(sizes):
+            missing = "narrower" if least <= min(sizes) else "wider"
+            return "not testable", f"No {missing} model was trained."
+        good = [h for h in sizes if series.runs[h].leads(families, region)]
         if not good or good != [h for h in sizes if h >= good[0]]:
             return "not reproduced", f"Nearest to either at H = {listed(good)}."
-        if good[0] != least:
+        if good[0] != min(h for h in sizes if h >= least):
             enough = "already enough" if good[0] < least else "needed"
             return "partly", f"H = {good[0]} is {enough}."
         return "reproduced", ""
 
-    return _claim(
-        series,
+    first = min((h for h in sizes if h >= least), default=max(sizes))
+    return Claim(
         f"H ≥ {least} for ridge-like behavior at d = {series.dim}",
         f"Hidden sizes of {least} and more are close to ridge-regression-like "
         f"solutions for d = {series.dim} (§4.3).",
-        over_regions(judge_in),
+        _sentence(series),
+        *over_regions(judge_in),
+        seeds=series.seeds,
+        difference=series.lead(first, families),
     )
 
 
@@ -296,17 +237,19 @@ def _table(series: Series) -> Table:
         for name in series.references
     ]
     for name in (FITTED_RIDGE, FITTED_GD):
-        fitted = [listed([each.fitted[name] for each in run.runs]) for run in runs]
-        rows.append((f"{name}: parameters", *fitted))
+        rows.append((f"{name}: parameters", *(run.in_words(name) for run in runs)))
     rows.append(("share learned", *(in_text(run.learned()) for run in runs)))
-    rows.append(("phase", *series.phases().values()))
-    rows.append(("phase over all n", *series.phases(ALL).values()))
-    chosen = [
-        "L{num_layers} H{hidden_size} M{num_heads}".format(**r.about) for r in runs
-    ]
-    rows.append(("the run of least risk", *chosen))
-    symbol = SYMBOLS[series.axis]
-    header = ("reference", *(f"{symbol} = {value}" for value in series.runs))
+    for region in (UNDER, ALL):
+        where = f", {IN_WORDS[region]}"
+        best = [run.nearest(region, paper_names()).second for run in runs]
+        robust = [r.robust(name, region) for r, name in zip(runs, best, strict=True)]
+        rows.append((f"nearest of the paper's{where}", *best))
+        rows.append((f"its median, mean without the largest 1 %{where}", *robust))
+        rows.append((f"phase{where}", *series.phases(region).values()))
+    shape = "L{num_layers} H{hidden_size} M{num_heads}, rate {learning_rate:g}".format
+    rows.append(("the runs of least risk", *(shape(**run.about) for run in runs)))
+    rows.append(("seeds", *(str(run.seeds) for run in runs)))
+    header = ("reference", *(f"{SYMBOLS[series.axis]} = {v}" for v in series.runs))
     return Table(f"MSPD/d over n < d = {series.dim}", header, tuple(rows))
 
 
@@ -328,10 +271,13 @@ def phases_figure(series: Sequence[Series], *, wider: bool) -> Figure:
         _draw_series(axes, each, wider)
     for axes in panels[1::2]:  # the best rates of gradient descent differ between rows
         axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=7)
+    found = {phase for each in series for phase in each.phases().values()}
+    gray = sorted(found - set(SHADES))
+    others = f", gray: {listed(gray)}" if gray else ""
     figure.suptitle(
         f"MSPD / d over n < d, {series[0].num_datasets:,} datasets; background: the "
         "nearest of the paper's references (red: gradient descent, green: ridge, "
-        "blue: OLS)",
+        f"blue: OLS{others})",
         fontsize=9,
     )
     figure.tight_layout()
@@ -369,6 +315,8 @@ def _draw_series(axes: Axes, series: Series, wider: bool) -> None:
 
 D8 = replace(preset("d8"), steps=8000)
 D16 = replace(D8, dim=16, num_examples=24)
+SEEDS = {"seed": (0, 1)}
+TUNED = {"learning_rate": (3e-3, D8.learning_rate, 3e-2), **SEEDS}  # for small models
 PAPER = replace(preset("paper"), num_examples=40)
 PAPER_AXES = ((1, 2, 4, 8, 12, 16), (16, 32, 64, 256, 512, 1024))
 RATES = {"learning_rate": (1e-4, 2.5e-4), "num_heads": (1, 2, 4, 8)}
@@ -380,10 +328,17 @@ EXPERIMENT = Experiment(
     title="Which algorithm can a small model run?",
     budgets={
         "smoke": Figure3((grid(TINY, (1, 2), (8,)),), 100, FEW),
-        "cpu": Figure3(
+        "cpu": Figure3(  # a cross: every depth at H = 64, every hidden size at L = 8
             (
-                grid(D8, (1, 2, 4, 8), (16, 32, 64, 128)),
-                grid(D16, (1, 2, 4, 8), (16, 32, 64)),
+                grid(D8, (1, 2), (64,), **TUNED),
+                grid(D8, (4, 8, 12), (64,), **SEEDS),
+                grid(D8, (8,), (8, 16), **TUNED),
+                grid(D8, (8,), (32, 128), **SEEDS),
+                grid(D16, (1, 2), (64,), **TUNED),
+                grid(D16, (4, 8), (64,), **SEEDS),
+                grid(D16, (8,), (16,), **TUNED),
+                grid(D16, (8,), (32, 128), **SEEDS),
+                grid(D16, (12,), (128,)),
             )
         ),
         "paper": Figure3(
@@ -391,9 +346,8 @@ EXPERIMENT = Experiment(
         ),
     },
     trainings=trainings,
-    measuring=lambda config: sum(
-        20 + 3e-3 * config.num_datasets * (1 + len(part.configs) / 4)
-        for part in config.grids
+    measuring=lambda config: (
+        50 + (5 + 1e-3 * config.num_datasets) * len(trainings(config))
     ),
     measure=measure,
     judge=judge,

@@ -4,7 +4,7 @@ The paper's references are those of figure 1. They alone say little: an iterativ
 that has not converged resembles ridge regression, and the best step of gradient descent
 shrinks with n. The wider reference set therefore adds the best single step
 (`optimal_gd`), k steps at their best rate, conjugate gradients, and Newton's iteration
-(Fu et al., 2023). `fit_references` fits the penalty of a ridge regression, and the rate
+(Fu et al., 2023). `Spectra.fit` fits the penalty of a ridge regression, and the rate
 and number of steps of gradient descent, to one learner.
 
 A `ReferenceSet` makes the predictions of its references once for all learners of a task
@@ -13,13 +13,11 @@ and measures their `Distances`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from algoscope.comparison.intervals import estimates_of, replicates, summarize
 from algoscope.comparison.metrics import mean_over_region, squared_prediction_difference
@@ -46,8 +44,6 @@ from algoscope.predictors import (
     tuned_gd,
     zero,
 )
-from algoscope.predictors.gradient_descent import gd_prefix_weights
-from algoscope.predictors.least_squares import ridge_prefix_weights
 from algoscope.tasks.linear import LinearRegression
 from algoscope.training.config import TrainingConfig
 
@@ -55,7 +51,7 @@ FITTED_STEPS = (1, 2, 4, 8, 16, 32)
 GRID = 13  # values of a parameter per round of a fit
 TUNING = 1000  # datasets on which references are fitted to a learner
 LARGEST = 0.01  # share of the datasets that a trimmed mean leaves out
-ROUNDS = 3  # each searches between the neighbors of the best value so far
+ROUNDS = 4  # each searches between the neighbors of the best value so far
 
 
 @dataclass(frozen=True)
@@ -82,35 +78,70 @@ class WiderReferences:
         )
 
 
-def fit_references(
-    x: Float[np.ndarray, "datasets examples dim"],
-    y: Float[np.ndarray, "datasets examples"],
-    predictions: Float[np.ndarray, "datasets examples"],
-) -> dict[str, Predictor]:
-    """Return the ridge regression and the k steps of GD nearest to these predictions.
+@dataclass(frozen=True)
+class Spectra:
+    """What predictors of the form w = f(XᵀX) XᵀY need of the examples before each x.
 
-    Near is the mean squared difference over the datasets and all n ≥ 1. Parameters are
-    rounded to three digits.
+    With XᵀX = Σᵢ λᵢ vᵢvᵢᵀ the prediction for x is Σᵢ f(λᵢ) (vᵢᵀx) (vᵢᵀXᵀY), and
+
+        f(λ) = 1/(λ + penalty)        of ridge regression
+        f(λ) = (1 − (1 − 2αλ)ᵏ)/λ     of k steps of gradient descent with the rate α
 
     Example:
         >>> rng = np.random.default_rng(0)
         >>> x, y = rng.normal(size=(50, 6, 2)), rng.normal(size=(50, 6))
-        >>> fit_references(x, y, np.zeros_like(y))["fitted ridge"].name
+        >>> Spectra.of(x, y).fit(np.zeros_like(y))["fitted ridge"].name
         'Ridge(100)'
     """
-    with jax.enable_x64(True):
-        data = [jnp.asarray(each, jnp.float64) for each in (x, y, predictions)]
-        penalty, _ = _search(lambda values: _ridge_gaps(values, *data), 1e-6, 1e2)
+
+    values: Float[np.ndarray, "datasets prefixes dim"]  # λᵢ after n = 1, 2, …
+    parts: Float[np.ndarray, "datasets prefixes dim"]  # (vᵢᵀx) (vᵢᵀXᵀY)
+
+    @classmethod
+    def of(
+        cls,
+        x: Float[np.ndarray, "datasets examples dim"],
+        y: Float[np.ndarray, "datasets examples"],
+    ) -> "Spectra":
+        """Return the eigenvalues and parts of every prefix of every dataset."""
+        x, y = x.astype(np.float64), y.astype(np.float64)
+        known, query = x[:, :-1], x[:, 1:]
+        gram = np.cumsum(known[..., :, None] * known[..., None, :], axis=1)
+        moment = np.cumsum(known * y[:, :-1, None], axis=1)
+        values, vectors = np.linalg.eigh(gram)
+        parts = np.einsum("snij,sni->snj", vectors, query)
+        parts *= np.einsum("snij,sni->snj", vectors, moment)
+        return cls(np.maximum(values, 0), parts)
+
+    def fit(
+        self, predictions: Float[np.ndarray, "datasets examples"]
+    ) -> dict[str, Predictor]:
+        """Return the ridge regression and the k steps of GD nearest to predictions.
+
+        Near is the mean squared difference over the datasets and all n ≥ 1. Parameters
+        are rounded to three digits.
+        """
+        wanted = predictions[:, 1:].astype(np.float64)
+
+        def gap(weights: Float[np.ndarray, "datasets prefixes dim"]) -> float:
+            with np.errstate(invalid="ignore"):  # of a learner that diverged
+                return float(np.mean((np.sum(self.parts * weights, -1) - wanted) ** 2))
+
+        def steps_of_gd(rate: float, steps: int) -> np.ndarray:
+            left = (1 - 2 * rate * self.values) ** steps
+            return (1 - left) / np.maximum(self.values, np.finfo(np.float64).tiny)
+
+        penalty, _ = _search(lambda each: gap(1 / (self.values + each)), 1e-6, 1e2)
         of_steps = {
-            steps: _search(lambda v, k=steps: _gd_gaps(v, *data, k), 1e-4, 1.0)
+            steps: _search(lambda a, k=steps: gap(steps_of_gd(a, k)), 1e-4, 1.0)
             for steps in FITTED_STEPS
         }
-    steps = min(of_steps, key=lambda each: of_steps[each][1])
-    rate, _ = of_steps[steps]
-    return {
-        FITTED_RIDGE: ridge(_rounded(penalty)),
-        FITTED_GD: gd(_rounded(rate), steps),
-    }
+        steps = min(of_steps, key=lambda each: of_steps[each][1])
+        rate, _ = of_steps[steps]
+        return {
+            FITTED_RIDGE: ridge(_rounded(penalty)),
+            FITTED_GD: gd(_rounded(rate), steps),
+        }
 
 
 def _rounded(value: float) -> float:
@@ -118,58 +149,17 @@ def _rounded(value: float) -> float:
 
 
 def _search(
-    gaps: Callable[[Array], Array], low: float, high: float
+    gap: Callable[[float], float], low: float, high: float
 ) -> tuple[float, float]:
-    """Return the best parameter between two bounds, and its gap."""
-    value, gap = low, np.inf
+    """Return the parameter of least gap between two bounds, and the gap."""
+    value, least = low, np.inf
     for _ in range(ROUNDS):
-        values = np.geomspace(low, high, GRID)
-        found = np.asarray(gaps(jnp.asarray(values)))
-        best = int(np.argmin(np.where(np.isfinite(found), found, np.inf)))
-        value, gap = float(values[best]), float(found[best])
+        values = np.geomspace(low, high, GRID).tolist()
+        gaps = [gap(each) for each in values]
+        best = int(np.argmin([g if np.isfinite(g) else np.inf for g in gaps]))
+        value, least = values[best], gaps[best]
         low, high = values[max(best - 1, 0)], values[min(best + 1, GRID - 1)]
-    return value, gap
-
-
-Weights = Callable[[Array, Array, Array], Array]
-
-
-def _gaps(
-    weights: Weights,
-    values: Float[Array, " values"],
-    x: Float[Array, "datasets examples dim"],
-    y: Float[Array, "datasets examples"],
-    predictions: Float[Array, "datasets examples"],
-) -> Float[Array, " values"]:
-    """Return the mean squared difference to predictions, for each parameter."""
-
-    def gap(value, x, y, wanted):
-        w = weights(value, x, y)
-        return jnp.mean((jnp.sum(w[1:-1] * x[1:], axis=1) - wanted[1:]) ** 2)
-
-    over_datasets = jax.vmap(gap, (None, 0, 0, 0))
-    mean = jax.lax.map(
-        lambda value: jnp.mean(over_datasets(value, x, y, predictions)), values
-    )
-    return jnp.where(jnp.isfinite(mean), mean, jnp.inf)
-
-
-@jax.jit
-def _ridge_gaps(values: Array, x: Array, y: Array, predictions: Array) -> Array:
-    def weights(penalty, x, y):
-        return ridge_prefix_weights(x, y, penalty=penalty)
-
-    return _gaps(weights, values, x, y, predictions)
-
-
-@partial(jax.jit, static_argnums=4)
-def _gd_gaps(
-    values: Array, x: Array, y: Array, predictions: Array, steps: int
-) -> Array:
-    def weights(rate, x, y):
-        return gd_prefix_weights(x, y, learning_rate=rate, num_steps=steps)
-
-    return _gaps(weights, values, x, y, predictions)
+    return value, least
 
 
 @dataclass(frozen=True)
@@ -215,6 +205,10 @@ class ReferenceSet:
         return self._draw(min(TUNING, self.num_datasets), self.seed + 1)
 
     @cached_property
+    def _spectra(self) -> Spectra:
+        return Spectra.of(*self._tuning)
+
+    @cached_property
     def _predictions(self) -> dict[str, np.ndarray]:
         asked = (*self._judged, *self.further)
         return {each.name: predict_exactly(each, *self._data) for each in asked}
@@ -255,9 +249,7 @@ class ReferenceSet:
         """Measure one learner."""
         x, y = self._data
         own = predict_all(learner, x, y)
-        fitted = fit_references(
-            *self._tuning, np.asarray(predict_all(learner, *self._tuning))
-        )
+        fitted = self._spectra.fit(predict_all(learner, *self._tuning))
         predictions = {
             **{each.name: self._predictions[each.name] for each in self._judged},
             **{key: predict_exactly(each, x, y) for key, each in fitted.items()},
@@ -282,7 +274,8 @@ class ReferenceSet:
             )
             more = np.stack([mean_over_region(e, *span) for e in risks], axis=1)
             columns = np.concatenate([samples[:, :judged], more], axis=1)
-            resampled.append(replicates(columns, seed=self.seed))
+            with np.errstate(invalid="ignore"):  # NaN if the learner diverged
+                resampled.append(replicates(columns, seed=self.seed))
         return Distances(
             learner=name,
             about=about,

@@ -1,32 +1,43 @@
-"""Figure 3: phases are judged by their order, runs are measured once."""
+"""Figure 3: phases over seeds are judged by their order, runs are measured once."""
 
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.experiments import distances, near, place_in
+from support.experiments import group, near, place_in
 
-from algoscope.comparison.intervals import Estimate
-from algoscope.comparison.result import LABELS
 from algoscope.experiments import figure_3
+from algoscope.experiments.distances import ALL, FITTED_RIDGE
 from algoscope.experiments.learners import MEASURED
+from algoscope.experiments.seed_groups import Series, series_of
 from algoscope.foundation.cache import Cache
 from algoscope.training.config import TrainingConfig
 
+SIZES = {"num_layers": [1, 2, 4, 8], "hidden_size": [16, 32, 64, 128]}
+NONE = "not learned"
+UNCLEAR = "OLS or Ridge(0.1)"  # as near to one as to the other
+
 
 def phase_series(
-    nearest: list[str], axis: str = "num_layers", dim: int = 8
-) -> figure_3.Series:
+    nearest: list[str],
+    axis: str = "num_layers",
+    dim: int = 8,
+    seeds: int = 1,
+    **choices: Any,
+) -> Series:
     """Return a series whose runs are nearest to these references."""
-    sizes = [1, 2, 4, 8] if axis == "num_layers" else [16, 32, 64, 128]
-    runs = [
-        distances(near(name), dim=dim, num_heads=4, num_layers=1, hidden_size=1)
-        for name in nearest
-    ]
-    for run, size in zip(runs, sizes, strict=False):
-        run.about[axis] = size
-    return figure_3.series_of(runs, axis)
+    runs = []
+    for name, size in zip(nearest, SIZES[axis], strict=False):
+        sizes = {"dim": dim, "num_heads": 4, "num_layers": 8, "hidden_size": 64}
+        about = sizes | {axis: size, "learning_rate": 0.01}
+        means = near(name)
+        if name == UNCLEAR:
+            means = near("OLS") | {"Ridge(0.1)": 0.1}
+        risk = 0.9 if name == NONE else 0.2
+        runs.append(group(*[means] * seeds, risk=risk, **choices, **about))
+    return series_of(runs, axis)
 
 
 @pytest.mark.parametrize(
@@ -37,67 +48,104 @@ def phase_series(
         (["SGD(0.03)", "Ridge(0.1)", "OLS", "OLS"], "reproduced", "partly", "1 and 4."),
         (["GD(0.01)", "Ridge(0.1)", "Ridge(0.1)"], "partly", None, "L = 1, 2 and 4 we"),
         (["GD(0.02)", "GD(0.01)", "Ridge(0.1)", "Ridge(0.1)"], "partly", None, "2 and"),
+        ([NONE, "Ridge(0.1)", "Ridge(0.1)", "OLS"], "partly", None, "differs at L = 1"),
+        ([NONE, "GD(0.01)", "Ridge(0.1)", "OLS"], "reproduced", "partly", "1 and 2."),
+        (["GD(0.01)", "Ridge(0.1)", UNCLEAR, "OLS"], "reproduced", "partly", "L = 4."),
+        (["KNN(3, uniform)", "Ridge(0.1)", "OLS"], "partly", None, "L = 1 and 4."),
+        ([NONE, NONE, UNCLEAR, "OLS"], "not reproduced", None, "learned, unclear, OLS"),
         (["OLS", "Ridge(0.1)", "GD(0.01)", "OLS"], "not reproduced", None, "phases"),
         (["OLS", "OLS", "OLS", "OLS"], "not reproduced", None, "phases are OLS"),
-        (["KNN(3, uniform)", "Ridge(0.1)", "OLS"], "not reproduced", None, "neighbors"),
         (["GD(0.01)"], "not testable", None, "Only one size"),
     ],
 )
 def test_phases_are_judged_by_their_order_and_with_depth_by_their_place(
     nearest: list[str], by_width: str, by_depth: str | None, reason: str
 ):
-    assert (
-        figure_3.width_claim(phase_series(nearest, "hidden_size")).verdict == by_width
-    )
-    claim = figure_3.depth_claim(phase_series(nearest, "num_layers"))
+    width = figure_3.width_claim(phase_series(nearest, "hidden_size"))
+    assert width.verdict == by_width
+    claim = figure_3.depth_claim(phase_series(nearest, "num_layers", seeds=2))
     assert claim.verdict == (by_depth or by_width)
     assert reason in claim.reason
     assert bool(claim.reason) == (claim.verdict != "reproduced")
+    assert (width.seeds, claim.seeds) == (1, 2)
+
+
+def test_phases_must_be_significant_over_seeds():
+    found = ["GD(0.01)", "Ridge(0.5)", "Ridge(0.1)", "OLS"]
+    runs = phase_series(found).runs
+    about = runs[8].about
+    disagrees = group(near("OLS"), near("Ridge(0.1)") | {"OLS": 0.2}, **about)
+    series = Series(8, "num_layers", runs | {8: disagrees})
+    assert figure_3.depth_claim(series).verdict == "partly"
+    assert "L = 8: OLS at 0.15 [" in figure_3.depth_claim(series).measured
+    assert ", not significantly" in figure_3.depth_claim(series).measured
+    assert figure_3.depth_claim(series).seeds == 1
+
+
+def test_phases_that_hold_in_one_region_are_partly_reproduced():
+    series = phase_series(["GD(0.01)", "Ridge(0.5)", "Ridge(0.1)", "OLS"])
+    over_all = {ALL: near("GD(0.01)")}
+    about = series.runs[8].about
+    series.runs[8] = group(near("OLS"), unlike=over_all, **about)
+    claim = figure_3.width_claim(Series(16, "hidden_size", series.runs))
+    assert claim.verdict == "partly"
+    assert claim.reason == (
+        "For n < d: reproduced. For all n: not reproduced. The phases are gradient "
+        "descent, ridge, ridge, gradient descent."
+    )
 
 
 @pytest.mark.parametrize(
-    ("dim", "least", "nearest", "verdict"),
+    ("dim", "nearest", "verdict", "reason"),
     [
-        (8, 16, ["Ridge(0.1)", "OLS", "OLS", "OLS"], "reproduced"),
-        (16, 32, ["GD(0.01)", "Ridge(0.1)", "OLS", "OLS"], "reproduced"),
-        (16, 32, ["Ridge(0.1)", "Ridge(0.1)", "OLS", "OLS"], "partly"),
-        (8, 16, ["GD(0.01)", "GD(0.01)", "OLS", "OLS"], "partly"),
-        (8, 16, ["Ridge(0.1)", "GD(0.01)", "OLS", "OLS"], "not reproduced"),
-        (8, 16, ["GD(0.01)"] * 4, "not reproduced"),
+        (16, ["GD(0.01)", "Ridge(0.1)", "OLS", "OLS"], "reproduced", ""),
+        (16, [NONE, "Ridge(0.1)", UNCLEAR, "OLS"], "reproduced", ""),
+        (16, ["Ridge(0.1)", "Ridge(0.1)", "OLS", "OLS"], "partly", "16 is already en"),
+        (16, ["GD(0.01)", "GD(0.01)", "OLS", "OLS"], "partly", "H = 64 is needed."),
+        (16, ["Ridge(0.1)", NONE, "OLS", "OLS"], "not reproduced", "16, 64 and 128."),
+        (16, ["GD(0.01)"] * 4, "not reproduced", "Nearest to either at H = none."),
+        (8, ["Ridge(0.1)"] * 4, "not testable", "No narrower model was trained."),
+        (16, ["GD(0.01)"], "not testable", "No wider model was trained."),
     ],
 )
 def test_the_required_hidden_size_is_judged(
-    dim: int, least: int, nearest: list[str], verdict: str
+    dim: int, nearest: list[str], verdict: str, reason: str
 ):
     series = phase_series(nearest, "hidden_size", dim)
-    assert figure_3.requirement_claim(series, least).verdict == verdict
+    claim = figure_3.requirement_claim(series)
+    assert claim.verdict == verdict
+    assert reason in claim.reason
+    assert bool(claim.reason) == (verdict != "reproduced")
+    assert claim.difference is not None
+    assert claim.difference.of.startswith("H = ")
 
 
-def test_a_series_takes_the_run_of_least_risk_whatever_is_nearest():
-    good, bad = distances(near("OLS"), dim=8), distances(near("GD(0.01)"), dim=8)
-    for run, risk in ((good, 0.5), (bad, 0.2)):
-        run.about["num_layers"] = 1
-        run.means["all n"] = [Estimate("l", LABELS, risk, 0.0, 1.0, risk, 9)]
-    series = figure_3.series_of([good, bad], "num_layers")
-    assert series.runs[1] is bad
+def test_the_sentence_says_what_was_not_learned_and_what_fits_better():
+    series = phase_series([NONE, "Ridge(0.1)"])
+    about = series.runs[2].about
+    series.runs[2] = group(near("Ridge(0.1)") | {FITTED_RIDGE: 0.05}, **about)
+    measured = figure_3.depth_claim(series).measured
+    assert "L = 1: not learned (share 0.111 [" in measured
+    assert "L = 2: Ridge(0.1) at 0.1 [" in measured
+    assert "(Ridge(0.003), fitted, is nearer: 0.05 [" in measured
+    assert measured.endswith("(100 datasets, seeds: 1).")
 
 
-@pytest.mark.parametrize(
-    ("dim", "least", "nearest", "reason"),
-    [
-        (8, 16, ["Ridge(0.1)"] * 4, "Narrower models were not trained here; "),
-        (16, 32, ["GD(0.01)", "OLS", "OLS", "OLS"], ""),
-        (16, 32, ["OLS"] * 4, "H = 16 is already enough."),
-        (8, 16, ["GD(0.01)", "GD(0.01)", "OLS", "OLS"], "H = 64 is needed."),
-    ],
-)
-def test_the_required_hidden_size_has_a_reason(
-    dim: int, least: int, nearest: list[str], reason: str
-):
-    series = phase_series(nearest, "hidden_size", dim)
-    found = figure_3.requirement_claim(series, least).reason
-    assert found.startswith(reason)
-    assert bool(found) == bool(reason)
+def test_the_cpu_budget_is_a_cross_with_two_seeds():
+    runs = figure_3.trainings(figure_3.EXPERIMENT.config("cpu"))
+    assert len(runs) == len(set(runs)) == 61
+    for dim, depths, widths in (
+        (8, {1, 2, 4, 8, 12}, {8, 16, 32, 64, 128}),
+        (16, {1, 2, 4, 8, 12}, {16, 32, 64, 128}),
+    ):
+        own = [run for run in runs if run.dim == dim]
+        assert {run.num_layers for run in own} == depths
+        assert {run.hidden_size for run in own} == widths
+        assert len({run.num_examples for run in own}) == 1
+    single = [run for run in runs if replace(run, seed=1 - run.seed) not in runs]
+    assert [(r.dim, r.num_layers, r.hidden_size) for r in single] == [(16, 12, 128)]
+    tuned = {(r.num_layers, r.hidden_size) for r in runs if r.learning_rate != 0.01}
+    assert tuned == {(1, 64), (2, 64), (8, 8), (8, 16)}
 
 
 def test_figure_3_measures_every_run_of_its_grid(

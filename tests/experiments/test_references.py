@@ -1,20 +1,28 @@
-"""Reference sets: distances as a comparison has them, saved and ranked."""
+"""Reference sets: distances as a comparison has them, fitted, and measured once."""
 
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
-from support.experiments import distances, place_in, save_distances, small_learner
+from support.experiments import place_in, small_learner
 
 from algoscope.comparison.compare import compare
+from algoscope.comparison.predict import held_out, predict_exactly
 from algoscope.comparison.result import LABELS
-from algoscope.experiments.references import (
+from algoscope.experiments import references
+from algoscope.experiments.distances import (
+    ALL,
+    FITTED_GD,
+    FITTED_RIDGE,
     Distances,
-    ReferenceSet,
-    WiderReferences,
     paper_names,
+    regions,
 )
+from algoscope.experiments.references import ReferenceSet, Spectra, WiderReferences
+from algoscope.experiments.seed_groups import SeedGroup
 from algoscope.foundation.cache import Cache
-from algoscope.predictors import ols, ridge
+from algoscope.predictors import Predictor, gd, ols, ridge, zero
 from algoscope.tasks.linear import LinearRegression
 
 FEW = WiderReferences((2,), (4, 6), (3,), 50)
@@ -69,38 +77,93 @@ def test_distances_are_measured_once_and_saved_with_six_digits(tmp_path: Path):
     assert Cache(place.directory).names == ["random.json"]
 
 
-def test_margins_are_differences_of_means():
-    spans = {"a": (1, 3)}
-    reference_set = ReferenceSet(LinearRegression(2), (ols, ridge(0.5)), 4, 30, spans)
-    found = reference_set.distances(small_learner(), "random", {})
-    best = found.nearest("a")
-    for margin in found.margins["a"]:
-        assert margin.first == best.second
-        gap = found.to(margin.second, "a").mean - best.mean
-        assert margin.mean == pytest.approx(gap)
+Measure = Callable[[Predictor], SeedGroup]
 
 
-def test_references_are_ranked_without_the_labels():
-    found = distances({"GD(0.01)": 3.0, "OLS": 1.5, "Ridge(0.1)": 2.0})
-    ranked = [each.second for each in found.ranked("all n")]
-    assert ranked == ["OLS", "Ridge(0.1)", "GD(0.01)"]  # the labels are at 1
-    assert found.nearest("all n", ["GD(0.01)", "Ridge(0.1)"]).second == "Ridge(0.1)"
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> Measure:
+    """Return what a learner that answers as a predictor is found to be."""
+    task = LinearRegression(3, 2.0, 0.25)
+    names = (ols, ridge(0.125), ridge(0.5))
+    chosen = ReferenceSet(task, names, 8, 200, regions(3, 8), further=(gd(0.02),))
+
+    def measure(predictor: Predictor) -> SeedGroup:
+        def predict(learner, x, y):
+            return predict_exactly(predictor, x, y)
+
+        monkeypatch.setattr(references, "predict_all", predict)
+        return SeedGroup((chosen.distances(small_learner(), "as predictor", {}),))
+
+    return measure
 
 
-def test_margins_can_be_significant_where_intervals_overlap():
-    close = distances({"OLS": 0.10, "Ridge(0.1)": 0.12}, 0.015)
-    assert not close.stands_out("all n")
-    assert close.is_significantly_nearest("all n")
-    assert close.stands_out("all n", ["OLS"])
-    closer = distances({"OLS": 0.10, "Ridge(0.1)": 0.11}, 0.015)
-    assert not closer.is_significantly_nearest("all n")
+def test_zero_learns_nothing_and_the_bayes_predictor_all(measured: Measure):
+    nothing, all_of_it = measured(zero), measured(ridge(0.125))
+    assert nothing.learned().mean == nothing.learned().high == pytest.approx(0)
+    assert all_of_it.learned().mean == all_of_it.learned().low == pytest.approx(1)
+    assert 0.5 < measured(ridge(0.5)).learned().mean < 1
 
 
-def test_saved_distances_are_read_in_the_order_of_the_cache(tmp_path: Path):
-    for name in ("b.json", "a.json"):
-        save_distances(tmp_path, name, distances({"OLS": 0.1}, of=name))
-    found = Distances.load_all(tmp_path)
-    assert [each.about["of"] for each in found] == ["b.json", "a.json"]
+def test_a_model_nearer_to_zero_than_to_any_reference_has_not_learned(
+    measured: Measure,
+):
+    found = measured(gd(1e-3))
+    names = ["OLS", "Ridge(0.125)", "Ridge(0.5)"]
+    assert found.nearest(ALL).second in (FITTED_RIDGE, FITTED_GD)
+    assert found.is_nearer("Zero", found.nearest(ALL, names).second, ALL)
+    assert not found.is_nearest(found.nearest(ALL, names).second, ALL, names)
+    assert not found.has_learned
+
+
+def test_zero_bayes_and_fitted_references_are_measured_beside_the_others(
+    measured: Measure,
+):
+    found = measured(ridge(0.3))
+    names = ["OLS", "Ridge(0.125)", "Ridge(0.5)", "Zero", FITTED_RIDGE, FITTED_GD]
+    assert found.references == [*names, "GD(0.02)"]
+    (run,) = found.runs
+    assert run.columns == [*names, LABELS, "risk of zero", "risk of Bayes"]
+    assert run.replicates is not None
+    assert run.replicates.shape == (400, 4, len(run.columns))
+    assert found.nearest(ALL).second == FITTED_RIDGE
+    for region in run.spans:
+        for name in names:
+            estimate, replicates = run.to(name, region), run.column(name, region)
+            width = estimate.high - estimate.low
+            assert abs(np.mean(replicates) - estimate.mean) <= 0.1 * width
+            assert run.trimmed[region][name] <= estimate.mean
+
+
+def test_a_learner_that_diverged_is_measured_and_has_not_learned(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def diverge(learner, x, y):
+        return np.full(y.shape, np.inf)
+
+    monkeypatch.setattr(references, "predict_all", diverge)
+    chosen = ReferenceSet(LinearRegression(2), (ols,), 4, 30, regions(2, 4))
+    found = SeedGroup((chosen.distances(small_learner(), "random", {}),))
+    assert found.to("OLS", ALL).mean == np.inf
+    assert not found.has_learned
+    assert not found.is_nearer("OLS", "Zero", ALL)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_fitted_references_recover_what_made_the_predictions(noise: float):
+    x, y = held_out(
+        LinearRegression(3, 1.0, noise), num_datasets=200, num_examples=9, seed=0
+    )
+    spectra = Spectra.of(x, y)
+    found = spectra.fit(predict_exactly(ridge(0.3), x, y))[FITTED_RIDGE]
+    assert float(found.name[len("Ridge(") : -1]) == pytest.approx(0.3, rel=0.02)
+    found = spectra.fit(predict_exactly(gd(0.01, 4), x, y))[FITTED_GD]
+    assert found.name == "GD(0.01, steps=4)"
+
+
+def test_references_are_fitted_on_other_datasets_than_those_of_the_comparison():
+    chosen = ReferenceSet(LinearRegression(2), (ols,), 4, 30, {"a": (1, 3)})
+    (x, _), (tuning, _) = chosen._data, chosen._tuning
+    assert not set(x.ravel().tolist()) & set(tuning.ravel().tolist())
 
 
 def test_the_wider_reference_set_adds_references_of_its_own():

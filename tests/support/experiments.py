@@ -1,21 +1,31 @@
 """Learners, places and distances for tests of experiments, without training."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from algoscope.comparison.intervals import Estimate
 from algoscope.comparison.result import LABELS
+from algoscope.experiments.distances import (
+    FITTED_GD,
+    FITTED_RIDGE,
+    RISKS,
+    Distances,
+    paper_names,
+    regions,
+)
 from algoscope.experiments.learners import Place
-from algoscope.experiments.references import Distances, paper_names
+from algoscope.experiments.seed_groups import SeedGroup
 from algoscope.foundation.cache import Cache
-from algoscope.foundation.files import write_json
 from algoscope.model.learner import InContextLearner
 from algoscope.model.transformer import random_transformer
+from algoscope.predictors import zero
 from algoscope.training.config import preset
 
 TINY = replace(preset("demo"), num_layers=1, hidden_size=8, num_examples=5, steps=50)
-REGIONS = ("under-determined", "over-determined", "all n")
+SPANS = {name: list(span) for name, span in regions(8, 20).items()}
 
 
 def small_learner(
@@ -38,26 +48,54 @@ def place_in(directory: Path, name: str = "fig7", **choices: Any) -> Place:
     return Place(directory / name, directory / "runs", engine="inline", **choices)
 
 
-def distances(means: dict[str, float], width: float = 0.001, **about: Any) -> Distances:
-    """Return distances with these means, and intervals of one half-width."""
-    estimates = [
-        Estimate("learner", name, mean, mean - width, mean + width, mean, 100)
-        for name, mean in (means | {LABELS: 1.0}).items()
-    ]
-    nearest = min(means, key=lambda name: means[name])
-    margins = [
-        Estimate(nearest, name, gap, gap - width, gap + width, gap, 100)
-        for name, mean in means.items()
-        if name != nearest and (gap := mean - means[nearest]) >= 0
-    ]
+def distances(
+    means: dict[str, float],
+    width: float = 0.001,
+    *,
+    paired: float | None = None,
+    risk: float = 0.2,
+    spans: dict[str, list[int]] | None = None,
+    unlike: dict[str, dict[str, float]] | None = None,
+    **about: Any,
+) -> Distances:
+    """Return distances with these means in all regions, except for those in `unlike`.
+
+    Intervals of the means have about the half-width `width`, those of their differences
+    `paired`. The risk is that of the learner, where zero has 1 and the Bayes predictor
+    0.1.
+    """
+    spans = spans or SPANS
+    fits = {FITTED_RIDGE: 0.9, FITTED_GD: 0.9}
+    whole = {zero.name: 0.8, **fits, **means, LABELS: risk}
+    columns = [*whole, *RISKS]
+    of_region = {r: whole | (unlike or {}).get(r, {}) for r in spans}
+    levels = [[*of_region[r].values(), 1.0, 0.1] for r in spans]
+    rng, own = np.random.default_rng(0), width if paired is None else paired
+    noise = own / 2.8 * rng.normal(size=(400, 1, len(columns)))
+    noise += np.sqrt(max(0, width**2 - own**2 / 2)) / 2 * rng.normal(size=(400, 1, 1))
+    noise[..., -2:] = 0
     return Distances(
         learner="learner",
         about=about,
         num_datasets=100,
-        spans={region: [1, 7] for region in REGIONS},
-        means=dict.fromkeys(REGIONS, estimates),
-        margins=dict.fromkeys(REGIONS, margins),
+        spans=spans,
+        means={
+            region: [
+                Estimate("learner", name, mean, mean - width, mean + width, mean, 100)
+                for name, mean in found.items()
+            ]
+            for region, found in of_region.items()
+        },
+        trimmed=of_region,
+        fitted={FITTED_RIDGE: "Ridge(0.003)", FITTED_GD: "GD(0.01, steps=8)"},
+        columns=columns,
+        replicates=np.array(levels) + noise,
     )
+
+
+def group(*means: dict[str, float], **choices: Any) -> SeedGroup:
+    """Return learners with these means, one for each seed."""
+    return SeedGroup(tuple(distances(each, **choices) for each in means))
 
 
 def near(reference: str) -> dict[str, float]:
@@ -67,6 +105,4 @@ def near(reference: str) -> dict[str, float]:
 
 def save_distances(directory: Path, name: str, found: Distances) -> None:
     """Write distances as an experiment does, with an entry in its cache."""
-    Cache(directory).file(
-        name, {"of": name}, lambda: write_json(directory / name, asdict(found))
-    )
+    Cache(directory).file(name, {"of": name}, lambda: found.save(directory / name))
