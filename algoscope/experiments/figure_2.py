@@ -5,7 +5,8 @@ reference. The claim is the diagonal: the learner is nearest to the ridge regres
 whose penalty is its σ²/τ², the Bayes predictor.
 
 The paper's caption averages over the under-determined n, but its numbers fit the
-over-determined tail. Both regions are measured here: n < d, and n ≥ 2d.
+over-determined tail. Both regions are measured here: n < d, and n ≥ 2d. All n together
+say whether a model has learned.
 """
 
 from dataclasses import dataclass, replace
@@ -17,10 +18,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from algoscope.experiments.distances import (
+    ALL,
+    FITTED_GD,
+    FITTED_RIDGE,
+    IN_WORDS,
+    UNDER,
+    Distances,
+    in_text,
+)
 from algoscope.experiments.experiment import Experiment, Judgment
 from algoscope.experiments.learners import NoLearnerError, Place, Spent, train_runs
-from algoscope.experiments.record import Claim, Table, Verdict
-from algoscope.experiments.references import Distances, ReferenceSet, in_text
+from algoscope.experiments.record import Claim, Difference, Table, Verdict
+from algoscope.experiments.references import ReferenceSet
+from algoscope.experiments.seed_groups import SeedGroup, by_seed
 from algoscope.foundation.cache import Cache
 from algoscope.foundation.plotting import save_picture
 from algoscope.foundation.text import listed, scientific, with_interval
@@ -29,7 +40,8 @@ from algoscope.predictors import Predictor, ols, ridge
 from algoscope.tasks.linear import LinearRegression
 from algoscope.training.config import TrainingConfig, preset
 
-REGIONS = ("under-determined", "over-determined")
+TAIL = "n ≥ 2d"
+REGIONS = (UNDER, TAIL)  # where the Bayes predictor must be nearest
 
 
 @dataclass(frozen=True)
@@ -37,7 +49,8 @@ class Figure2:
     """The sizes of figure 2."""
 
     base: TrainingConfig
-    noiseless: str | None  # a model for the first column, instead of a run
+    noiseless: str | None  # a model for the first seed without noise, instead of a run
+    noiseless_base: TrainingConfig | None = None  # its training, for further seeds
     deviations: tuple[tuple[float, float], ...] = (  # σ and τ, as the paper gives them
         (0.0, 1.0),
         (0.25, 1.0),
@@ -45,6 +58,7 @@ class Figure2:
         (0.5, 1.0),
         (0.5, 0.75),
     )
+    seeds: tuple[int, ...] = (0,)  # of training
     num_datasets: int = 30_000
     seed: int = 0
 
@@ -77,18 +91,29 @@ def with_fraction(name: str) -> str:
     return f"{head}({Fraction(penalty).limit_denominator(1000)})"
 
 
-def column(config: Figure2, sigma: float, tau: float) -> TrainingConfig:
-    """Return the run of one column."""
-    return replace(config.base, noise_variance=sigma**2, prior_variance=tau**2)
+def column(config: Figure2, sigma: float, tau: float) -> list[TrainingConfig]:
+    """Return the runs of one column, one for each seed."""
+    base = config.base
+    if config.noiseless_base is not None and not sigma:
+        base = config.noiseless_base
+    base = replace(base, noise_variance=sigma**2, prior_variance=tau**2)
+    return [replace(base, seed=seed) for seed in config.seeds]
 
 
 def trainings(config: Figure2) -> list[TrainingConfig]:
-    """Return the runs, without the column whose learner is a model."""
+    """Return the runs, without the one whose learner is a model."""
     return [
-        column(config, *each)
+        run
         for each in config.deviations
-        if each[0] or config.noiseless is None
+        for run in column(config, *each)
+        if not _is_model(config, run)
     ]
+
+
+def _is_model(config: Figure2, run: TrainingConfig) -> bool:
+    """Return whether a model takes the place of this run."""
+    first = not run.noise_variance and run.seed == config.seeds[0]
+    return first and config.noiseless is not None
 
 
 def measure(config: Figure2, place: Place) -> Spent:
@@ -97,19 +122,15 @@ def measure(config: Figure2, place: Place) -> Spent:
     learners = {each.config: each.learner for each in trained}
     references = tuple(reference(ratio(*each)) for each in config.deviations)
     dim, last = config.base.dim, config.base.num_examples - 1
+    spans = {UNDER: (1, max(1, dim - 1)), TAIL: (2 * dim, last), ALL: (1, last)}
     kept = []
     for sigma, tau in config.deviations:
-        learner = learners.get(column(config, sigma, tau))
-        if not sigma and config.noiseless is not None:
-            learner = InContextLearner.from_pretrained(config.noiseless)
-        if learner is None:  # its run diverged
-            continue
         reference_set = ReferenceSet(
             LinearRegression(dim, tau**2, sigma**2),
             references,
             last,
             config.num_datasets,
-            {REGIONS[0]: (1, dim - 1), REGIONS[1]: (2 * dim, last)},
+            spans,
             config.seed,
         )
         about = {
@@ -117,102 +138,146 @@ def measure(config: Figure2, place: Place) -> Spent:
             "tau": tau,
             "ratio": str(ratio(sigma, tau)),
             "bayes": reference(ratio(sigma, tau)).name,
-            "learner": learner.name,
             "dim": dim,
         }
-        kept.append(f"ratio-{about['ratio'].replace('/', '-')}.json")
-        spent += reference_set.measure_once(place, kept[-1], learner, about)
+        for run in column(config, sigma, tau):
+            learner = learners.get(run)
+            if config.noiseless is not None and _is_model(config, run):
+                learner = InContextLearner.from_pretrained(config.noiseless)
+            if learner is None:  # its run diverged
+                continue
+            kept.append(f"ratio-{about['ratio'].replace('/', '-')}-{run.seed}.json")
+            of_run = about | {"seed": run.seed, "run": learner.name}
+            spent += reference_set.measure_once(place, kept[-1], learner, of_run)
     if not kept:
         raise NoLearnerError(spent.runs)
     Cache(place.directory).keep_only(kept)
     return spent
 
 
-def _load(directory: Path) -> list[Distances]:
-    found = Distances.load_all(directory)
+def _load(directory: Path) -> list[SeedGroup]:
+    found = by_seed(Distances.load_all(directory))
     return sorted(found, key=lambda each: Fraction(each.about["ratio"]))
 
 
 def judge(config: Figure2, directory: Path) -> Judgment:
-    """Say for each column where its minimum is, and whether it stands out."""
+    """Say for each column where its minimum is, and whether it is significant."""
     columns = _load(directory)
     asked = {str(ratio(*each)) for each in config.deviations}
     missing = sorted(asked - {each.about["ratio"] for each in columns}, key=Fraction)
     findings = tuple(map(_sentence, columns))
     if missing:
         findings += (f"No learner was trained for σ²/τ² = {listed(missing)}.",)
-    hits = [_hits(each) for each in columns]
+    learned = [each for each in columns if each.has_learned]
+    hits = [_hits(each) for each in learned]
     in_both = sum(len(regions) == len(REGIONS) for regions in hits)
-    separate = sum(bool(_separate(each)) for each in columns)
+    clear = sum(bool(_clear(each)) for each in learned)
     verdict: Verdict = "not reproduced"
-    if separate == in_both == len(asked):
+    if clear == in_both == len(asked):
         verdict = "reproduced"
     elif sum(map(bool, hits)) > len(asked) / 2:
         verdict = "partly"
+    seeds = min(each.seeds for each in columns)
     claim = Claim(
         "the diagonal of figure 2",
         "For all σ² and τ² the ridge parameter that gives the best fit is the one that "
         "minimizes Bayes risk (§4.3, figure 2).",
-        f"The Bayes predictor is nearest in both regions of n in {in_both} of "
-        f"{len(asked)} columns; in {separate} columns its interval lies below all "
-        f"others in at least one region ({config.num_datasets:,} datasets per column).",
+        f"{len(learned)} of {len(asked)} columns have learned. The Bayes predictor is "
+        f"nearest in both regions of n in {in_both} of {len(asked)} columns; in "
+        f"{clear} columns it is significantly nearest in at least one region "
+        f"({config.num_datasets:,} datasets per column, seeds: {seeds}).",
         verdict,
         "" if verdict == "reproduced" else "The findings list each column.",
+        seeds,
+        min(map(_margin, columns), key=lambda gap: gap.low),
     )
     return Judgment(findings, tuple(_table(columns, r) for r in REGIONS), (claim,))
 
 
-def _hits(found: Distances) -> list[str]:
-    """Return the regions where the learner's Bayes predictor is nearest."""
-    bayes = found.about["bayes"]
-    return [r for r in REGIONS if found.nearest(r).second == bayes]
+def _hits(found: SeedGroup) -> list[str]:
+    """Return the regions where the learners' Bayes predictor is nearest."""
+    bayes, names = found.about["bayes"], _references([found])
+    return [r for r in REGIONS if found.is_nearest(bayes, r, names)]
 
 
-def _separate(found: Distances) -> list[str]:
-    """Return those of them where its interval lies below all others."""
-    return [region for region in _hits(found) if found.stands_out(region)]
+def _clear(found: SeedGroup) -> list[str]:
+    """Return those of them where it is significantly nearest."""
+    bayes, names = found.about["bayes"], _references([found])
+    return [r for r in _hits(found) if found.is_significantly_nearest(bayes, r, names)]
 
 
-def _sentence(found: Distances) -> str:
-    hits = _hits(found)
-    paired = [region for region in hits if found.is_significantly_nearest(region)]
-    first = found.nearest(REGIONS[0])
+def _margin(found: SeedGroup) -> Difference:
+    """Return the difference to the next in the region where it is more significant."""
+    bayes, names = found.about["bayes"], _references([found])
+    gaps = [found.runner_up(bayes, region, names) for region in REGIONS]
+    best = max(gaps, key=lambda gap: gap.low)
+    return replace(best, of=f"σ²/τ² = {found.about['ratio']}: {best.of}")
+
+
+def _sentence(found: SeedGroup) -> str:
+    about, names = found.about, _references([found])
+    start = f"σ²/τ² = {about['ratio']} ({listed([r.about['run'] for r in found.runs])})"
+    if not found.has_learned:
+        return f"{start}: not learned ({found.size})."
+    parts = []
+    for region in REGIONS:
+        best, next_one = found.ranked(region, names)[:2]
+        text = f"{with_fraction(best.second)} at MSPD/d = {in_text(best)}"
+        gap = found.difference(best.second, next_one.second, region)
+        text += f", nearer than {with_fraction(next_one.second)} by {in_text(gap)}"
+        fits = found.nearer_fits(region, names)
+        text += f" ({fits})" if fits else ""
+        parts.append(f"for {IN_WORDS.get(region, region)} is {text}")
     return (
-        f"σ²/τ² = {found.about['ratio']} ({found.about['learner']}): the Bayes "
-        f"predictor {with_fraction(found.about['bayes'])} is nearest in these regions: "
-        f"{listed(hits)}; its interval lies below all others in: "
-        f"{listed(_separate(found))}; differences on the same datasets are significant "
-        f"in: {listed(paired)}. Under-determined, the nearest is "
-        f"{with_fraction(first.second)} at MSPD/d = {in_text(first)} "
-        f"({found.num_datasets:,} datasets)."
+        f"{start}: the Bayes predictor {with_fraction(about['bayes'])} is nearest for: "
+        f"{_in_words(_hits(found))}; significantly for: {_in_words(_clear(found))}. "
+        f"The nearest {'; '.join(parts)} ({found.size})."
     )
 
 
-def _table(columns: list[Distances], region: str) -> Table:
-    span = "–".join(map(str, columns[0].spans[region]))
+def _in_words(regions: list[str]) -> str:
+    return listed([IN_WORDS.get(region, region) for region in regions])
+
+
+def _table(columns: list[SeedGroup], region: str) -> Table:
+    span = "–".join(map(str, columns[0].runs[0].spans[region]))
+    names = _references(columns)
     rows = [
-        (with_fraction(name), *(_cell(each, name, region) for each in columns))
-        for name in _references(columns)
+        *((with_fraction(n), *(_cell(e, n, region) for e in columns)) for n in names),
+        *(
+            (name, *(f"{e.in_words(name)}: {_cell(e, name, region)}" for e in columns))
+            for name in (FITTED_RIDGE, FITTED_GD)
+        ),
+        (
+            "the Bayes predictor: median, mean without the largest 1 %",
+            *(each.robust(each.about["bayes"], region) for each in columns),
+        ),
+        ("share learned", *(in_text(each.learned()) for each in columns)),
+        ("seeds", *(str(each.seeds) for each in columns)),
     ]
     header = ("reference", *(f"σ²/τ² = {each.about['ratio']}" for each in columns))
-    return Table(f"MSPD/d, {region} (n = {span})", header, tuple(rows))
+    return Table(
+        f"MSPD/d, {IN_WORDS.get(region, region)} ({span})", header, tuple(rows)
+    )
 
 
-def _cell(found: Distances, name: str, region: str) -> str:
+def _cell(found: SeedGroup, name: str, region: str) -> str:
     value = found.to(name, region)
     return with_interval(value.mean, value.low, value.high, scientific)
 
 
-def _references(columns: list[Distances]) -> list[str]:
-    return [each.second for each in columns[0].means[REGIONS[0]]][:-1]
+def _references(columns: list[SeedGroup]) -> list[str]:
+    """Return the names of the rows: ridge regression with several penalties."""
+    return [n for n in columns[0].references if n.startswith(("OLS", "Ridge("))]
 
 
 def draw(directory: Path) -> tuple[str, ...]:
     """Draw a heat map for each region; the brightness is proportional to 1/MSPD."""
     columns = _load(directory)
+    regions = [region for region in columns[0].runs[0].spans if region != ALL]
     figure = Figure(figsize=(2.6 + 2.2 * len(columns), 4.4))
-    panels = figure.subplots(1, len(REGIONS), squeeze=False)[0]
-    for axes, region in zip(panels, REGIONS, strict=True):
+    panels = figure.subplots(1, len(regions), squeeze=False)[0]
+    for axes, region in zip(panels, regions, strict=True):
         _heat_map(axes, columns, region)
     panels[0].set_ylabel("reference")
     figure.suptitle(
@@ -224,7 +289,7 @@ def draw(directory: Path) -> tuple[str, ...]:
     return (save_picture(figure, directory, "figure_2"),)
 
 
-def _heat_map(axes: Axes, columns: list[Distances], region: str) -> None:
+def _heat_map(axes: Axes, columns: list[SeedGroup], region: str) -> None:
     names = _references(columns)
     values = np.array(
         [[each.to(name, region).mean for each in columns] for name in names]
@@ -247,9 +312,11 @@ def _heat_map(axes: Axes, columns: list[Distances], region: str) -> None:
     axes.set_xticks(range(len(columns)), shown, fontsize=8)
     axes.set_yticks(range(len(names)), list(map(with_fraction, names)), fontsize=8)
     axes.set_xlabel("σ/τ of the training data")
-    span = "–".join(map(str, columns[0].spans[region]))
+    span = "–".join(map(str, columns[0].runs[0].spans[region]))
     axes.set_title(f"{region}, n = {span}", fontsize=9)
 
+
+D8 = replace(preset("d8"), steps=12_000)  # linear-d8 is the same but for its steps
 
 EXPERIMENT = Experiment(
     name="fig2",
@@ -263,12 +330,13 @@ EXPERIMENT = Experiment(
             deviations=((0.0, 1.0), (0.5, 1.0)),
             num_datasets=200,
         ),
-        # linear-d8 is the same but for 14,000 steps.
-        "cpu": Figure2(replace(preset("d8"), steps=12_000), "linear-d8"),
-        "paper": Figure2(preset("paper"), None),
+        "cpu": Figure2(D8, "linear-d8", preset("d8"), seeds=(0, 1)),
+        "paper": Figure2(preset("paper"), None, seeds=(0, 1)),
     },
     trainings=trainings,
-    measuring=lambda config: 20 + 3e-3 * config.num_datasets * len(config.deviations),
+    measuring=lambda config: (
+        20 + 3e-3 * config.num_datasets * len(config.deviations) * len(config.seeds)
+    ),
     measure=measure,
     judge=judge,
     draw=draw,
