@@ -119,6 +119,10 @@ class Experiment(Generic[Config]):
         record.save(place.directory)
         return record
 
+    def is_current(self, record: Record) -> bool:
+        """Return whether a record has the settings that its budget has now."""
+        return _as_json(self.config(record.budget)) == record.config
+
     def redraw(self, directory: Path) -> Record:
         """Judge and draw the saved measurements again, without measuring anything.
 
@@ -126,9 +130,8 @@ class Experiment(Generic[Config]):
         settings than the budget has now.
         """
         record = Record.load(directory)
-        config = self.config(record.budget)
-        if _as_json(config) == record.config:
-            judgment = self.judge(config, directory)
+        if self.is_current(record):
+            judgment = self.judge(self.config(record.budget), directory)
             record = replace(
                 record,
                 findings=judgment.findings,

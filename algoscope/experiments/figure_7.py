@@ -28,7 +28,7 @@ from algoscope.construction.compiler.products import (
 )
 from algoscope.experiments.experiment import Experiment, Judgment
 from algoscope.experiments.learners import Place, Spent
-from algoscope.experiments.record import Claim, Table, Verdict
+from algoscope.experiments.record import Claim, Difference, Table, Verdict
 from algoscope.foundation.files import read_saved, write_saved
 from algoscope.foundation.plotting import FORMATS, save_figure
 from algoscope.foundation.text import number
@@ -183,6 +183,9 @@ def _claim(found: SquareApproximations, curve: SquareCurve) -> Claim:
         f"({best.num_units} units), is {100 * _largest_error(found, best):.2g} %.",
         verdict,
         "" if error < GOOD else f"The error exceeds {100 * GOOD:g} %.",
+        difference=Difference.exact(
+            f"largest error / largest square − {GOOD:g}", error - GOOD
+        ),
     )
 
 

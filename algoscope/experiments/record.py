@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
+from algoscope.foundation.files import parse_number
 from algoscope.foundation.result import Row, SavedResult
-from algoscope.foundation.text import with_interval
+from algoscope.foundation.text import number, with_interval
 from algoscope.foundation.validation import InvalidValueError, require_choice
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Difference:
         return cls(of, value, value, value)
 
     def __str__(self) -> str:
+        if self.low == self.high:
+            return f"{self.of}: {number(self.mean)}"
         return f"{self.of}: {with_interval(self.mean, self.low, self.high)}"
 
 
@@ -142,7 +145,11 @@ class Record(SavedResult):
     def rows(self) -> list[Row]:
         """Return the claims: what the paper says, what was measured, the verdict."""
         names = ("name", "verdict", "paper", "measured", "reason", "seeds")
-        return [{name: getattr(claim, name) for name in names} for claim in self.claims]
+        return [
+            {name: getattr(claim, name) for name in names}
+            | {"difference": str(claim.difference or "–")}
+            for claim in self.claims
+        ]
 
     def plot(self, axes: "Axes | None" = None) -> "Figure":
         """Show the experiment's first figure, as it was drawn into its directory."""
@@ -194,6 +201,9 @@ class Record(SavedResult):
 
 def _claim(values: Row) -> Claim:
     """Return the claim that was saved as a dictionary."""
-    found = values.get("difference")
-    difference = None if found is None else Difference(**found)
-    return Claim(**values | {"difference": difference})
+    saved: Row | None = values.get("difference")
+    found: Row = {"difference": None}
+    if saved is not None:
+        numbers = [parse_number(saved[each]) for each in ("mean", "low", "high")]
+        found["difference"] = Difference(saved["of"], *numbers)
+    return Claim(**values | found)

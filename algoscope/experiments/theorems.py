@@ -19,7 +19,7 @@ from algoscope.construction.algorithms import SGD, Algorithm, OneExampleRidge
 from algoscope.construction.paper.chain import Chain, theorem_1, theorem_2
 from algoscope.experiments.experiment import Experiment, Judgment
 from algoscope.experiments.learners import Place, Spent
-from algoscope.experiments.record import Claim, Table
+from algoscope.experiments.record import Claim, Difference, Table
 from algoscope.foundation.files import read_json, write_json
 from algoscope.foundation.plotting import COLORS, save_picture
 from algoscope.foundation.text import listed, number
@@ -164,12 +164,13 @@ def degree(sizes: list[int]) -> int:
 
 
 def _claim(sizes: list[Size], theorem: str, config: Theorems) -> Claim:
-    texts, holds = [], []
+    texts, holds, errors = [], [], []
     for form in ("as printed", "compiled"):
         own = [each for each in sizes if (each.theorem, each.form) == (theorem, form)]
         depths = sorted({each.layers for each in own})
         grows = degree([each.hidden_size for each in own])
         error = max(each.error for each in own)
+        errors.append(error)
         holds.append(len(depths) == 1 and grows <= DEGREES[theorem] and error < EXACT)
         if form == "as printed":
             holds[-1] = holds[-1] and depths == [LAYERS[theorem]]
@@ -188,6 +189,7 @@ def _claim(sizes: list[Size], theorem: str, config: Theorems) -> Claim:
         f"d = {listed(config.dims)}, {config.num_datasets} datasets each, float64; "
         f"{'; '.join(texts)}.",
         holds,
+        difference=Difference.exact(f"largest error − {EXACT:g}", max(errors) - EXACT),
     )
 
 

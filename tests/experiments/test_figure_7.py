@@ -125,6 +125,10 @@ def test_a_formula_is_judged_by_its_largest_error(
     judgment = judge(Figure7(), tmp_path)
     (claim,) = judgment.claims
     assert (claim.verdict, claim.reason) == (verdict, reason)
+    assert claim.seeds == 0  # nothing was trained
+    assert claim.difference is not None
+    assert claim.difference.of == "largest error / largest square − 0.05"
+    assert claim.difference.low == claim.difference.high == pytest.approx(error - 0.05)
     assert judgment.findings == (
         f"The largest error of the paper's formula through GeLU (3 units) is "
         f"{100 * error:.2g} % of the largest square, 0.01, at 5 points; that of the "

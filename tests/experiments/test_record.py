@@ -1,5 +1,6 @@
 """Records: verdicts of claims with parts, and how an experiment's result shows."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from support.refusals import refuses
 
 from algoscope.experiments import figure_7
 from algoscope.experiments.learners import Place
-from algoscope.experiments.record import RESULT, Claim, Record
+from algoscope.experiments.record import RESULT, Claim, Difference, Record
 from algoscope.foundation.files import DamagedFileError, read_json, write_json
 from algoscope.foundation.validation import InvalidValueError
 
@@ -58,6 +59,8 @@ def test_a_record_lists_its_claims(record: Record):
     assert [row["verdict"] for row in rows] == ["reproduced", "reproduced", "partly"]
     assert rows[2]["name"] == "products through ReLU"
     assert rows[2]["reason"] == "The error exceeds 5 %."
+    assert rows[2]["seeds"] == 0
+    assert rows[2]["difference"] == "largest error / largest square − 0.05: 0.138"
     assert len(record.table()) == 3
 
 
@@ -95,6 +98,23 @@ def test_a_record_is_saved_to_the_same_bytes_again(record: Record, tmp_path: Pat
     loaded.save(tmp_path)
     saved = (record.directory / RESULT).read_bytes()
     assert (tmp_path / RESULT).read_bytes() == saved
+
+
+def test_the_deciding_difference_is_read_back_and_may_be_missing(
+    record: Record, tmp_path: Path
+):
+    found = Difference("a − b", 0.5, float("-inf"), 0.75)
+    decided = replace(record.claims[0], seeds=2, difference=found)
+    replace(record, claims=(decided,)).save(tmp_path)
+    (loaded,) = Record.load(tmp_path).claims
+    assert loaded == decided
+    assert str(loaded.difference) == "a − b: 0.5 [-inf, 0.75]"
+    values = read_json(tmp_path / RESULT)
+    del values["claims"][0]["difference"], values["claims"][0]["seeds"]
+    write_json(tmp_path / RESULT, values)
+    (old,) = Record.load(tmp_path).claims
+    assert (old.seeds, old.difference) == (0, None)
+    assert Record.load(tmp_path).rows()[0]["difference"] == "–"
 
 
 @pytest.mark.parametrize(

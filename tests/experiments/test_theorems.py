@@ -53,6 +53,10 @@ def test_a_theorem_is_judged_by_depth_width_and_error(
     first, second = theorems.judge(Theorems((2, 3, 4, 5)), tmp_path).claims
     assert first.verdict == verdict
     assert second.verdict == "reproduced"
+    assert first.seeds == 0  # nothing was trained
+    assert first.difference is not None
+    assert first.difference.of == "largest error − 1e-06"
+    assert first.difference.mean == pytest.approx(error - 1e-6)
     assert f"as printed in the paper: {layers} layers, hidden size" in first.measured
     assert theorems.draw(tmp_path) == ("theorems",)
 
