@@ -14,6 +14,7 @@ from algoscope.reporting.section import (
     Section,
     are_numbers,
     count_verdicts,
+    evidence,
     numbered_claims,
 )
 
@@ -29,6 +30,7 @@ def markdown_page(
         rows = [
             [
                 *map(escape, (claim.name, claim.paper, claim.measured)),
+                *map(escape, evidence(claim)),
                 f"**{escape(claim.verdict)}**",
                 escape(claim.reason),
                 code(sections[number].command),

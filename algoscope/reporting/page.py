@@ -13,6 +13,7 @@ from algoscope.reporting.section import (
     Section,
     are_numbers,
     count_verdicts,
+    evidence,
     numbered_claims,
 )
 
@@ -101,7 +102,7 @@ def _section(number: int, section: Section) -> Markup:
 def _claim(claim: Claim) -> list[Markup | str]:
     badge = element("span", claim.verdict, class_=f"verdict {BADGES[claim.verdict]}")
     name = element("strong", claim.name)
-    return [name, claim.paper, claim.measured, badge, claim.reason]
+    return [name, claim.paper, claim.measured, *evidence(claim), badge, claim.reason]
 
 
 def _figure(picture: Picture, prefix: str, title: str) -> Markup:

@@ -14,7 +14,15 @@ from algoscope.experiments.record import Claim, Table, Verdict
 from algoscope.foundation.plotting import render
 from algoscope.reporting.markup import visible
 
-CLAIM_HEADER = ("claim", "the paper says", "measured here", "verdict", "why")
+CLAIM_HEADER = (
+    "claim",
+    "the paper says",
+    "measured here",
+    "seeds",
+    "what decides",
+    "verdict",
+    "why",
+)
 LEGEND = (
     "Reproduced: the measurement agrees with the sentence beside it. Partly: in some "
     "settings or to some extent, as said beside it. Not reproduced: it disagrees. Not "
@@ -59,6 +67,16 @@ def drawn(title: str, source: str, figure: Figure) -> Picture:
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         svg = render(figure, ".svg", dpi=150).decode()
     return Picture(title, visible(svg), source)
+
+
+def evidence(claim: Claim) -> tuple[str, str]:
+    """Return how many seeds a claim covers and the difference that decides it.
+
+    Example:
+        >>> evidence(Claim("minimum norm", "", "", "partly", seeds=2))
+        ('2', '–')
+    """
+    return str(claim.seeds or "–"), str(claim.difference or "–")
 
 
 def numbered_claims(sections: Sequence[Section]) -> list[tuple[int, Claim]]:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from support.results import TEXT, save_record
 
-from algoscope.experiments.record import OURS, Claim
+from algoscope.experiments.record import OURS, Claim, Difference
 from algoscope.reporting import markdown, report
 from algoscope.reporting.markup import visible
 from algoscope.reporting.section import count_verdicts
@@ -52,11 +52,24 @@ def test_a_page_of_markdown_has_a_row_per_claim_and_links_to_pictures(tmp_path):
     report([tmp_path / "results"], out)
     text = out.read_text()
     command = "`algoscope reproduce fig1 --budget smoke`"
-    row = "| depth | §4.4: phases | two of three | **partly** | few depths |"
+    row = "| depth | §4.4: phases | two of three | – | – | **partly** | few depths |"
     assert f"{row} {command} |\n" in text
     assert "## Figure 1: A \\| B\n" in text
     assert "![curves](../results/a%20b/curves.png)\n" in text
     assert "| reference | SPD/d |\n| --- | ---: |\n| OLS | 0.002 |\n" in text
+
+
+def test_a_claim_shows_its_seeds_and_the_difference_that_decides_it(tmp_path):
+    gap = Difference("SPD/d to Ridge(0.1) − SPD/d to OLS, n < d", 0.5, 0.25, 0.75)
+    claim = Claim("a", "b", "c", "reproduced", seeds=3, difference=gap)
+    save_record(tmp_path / "fig1", claims=(claim,))
+    for name in ("results.md", "report.html"):
+        report([tmp_path / "fig1"], tmp_path / name, progress=False)
+        text = (tmp_path / name).read_text()
+        assert "SPD/d to OLS, n" in text
+        assert "what decides" in text
+    row = (tmp_path / "results.md").read_text().partition("| a | b | c | ")[2]
+    assert row.startswith("3 | SPD/d to Ridge(0.1) − SPD/d to OLS, n \\< d: 0.5 ")
 
 
 def test_claims_of_our_own_are_counted_apart():
