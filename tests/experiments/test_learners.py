@@ -8,6 +8,7 @@ from support.experiments import TINY, place_in
 from support.refusals import refuses
 
 from algoscope.experiments import figure_8, learners
+from algoscope.experiments.distances import UNDER
 from algoscope.experiments.learners import (
     FILES,
     MEASURED,
@@ -142,7 +143,8 @@ def test_runs_that_diverged_are_listed_and_leave_nothing_to_measure(
     assert spent.runs == {TINY.run_id: "diverged: The loss is NaN."}
     assert spent.seconds == 2
     base = replace(TINY, num_layers=1)
-    config = figure_8.Figure8((base,), (1,), (8,), (4,), num_datasets=5)
+    regions = (UNDER,)
+    config = figure_8.Figure8((base,), (1,), regions, (1,), (8,), (4,), num_datasets=5)
     message = (
         "No run ended with a model, so there is nothing to measure. "
         f"{base.run_id}: diverged: The loss is NaN."
