@@ -173,7 +173,7 @@ def interval_of(
     """Return the percentile interval of bootstrap replicates."""
     tail = 100 * (1 - level) / 2
     low, high = np.percentile(resampled, [tail, 100 - tail], axis=0)
-    return low, high
+    return np.asarray(low), np.asarray(high)  # of one number, not a NumPy scalar
 
 
 def _median(flat: Float[np.ndarray, "datasets columns"]) -> np.ndarray:

@@ -334,7 +334,7 @@ def _draw(axes: Axes, least: Sequence[LeastSize], region: str, words: str) -> No
     axes.spines[["top", "right"]].set_visible(False)
 
 
-SMALL = tuple(replace(preset("d8"), dim=dim, steps=4000) for dim in (1, 2, 4))
+SMALL = tuple(replace(D8, dim=dim, steps=4000) for dim in (1, 2, 4))
 D12 = replace(D8, dim=12, num_examples=25)
 TINY = replace(preset("demo"), num_examples=5, steps=50, hidden_size=8, num_layers=2)
 

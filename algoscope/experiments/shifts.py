@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from algoscope.comparison.intervals import interval_of
+from algoscope.experiments import figure_3
 from algoscope.experiments.experiment import Experiment, Judgment
 from algoscope.experiments.learners import Place, Spent, models_and_runs
 from algoscope.experiments.record import OURS, Claim, Difference, Table, Verdict
@@ -293,9 +294,9 @@ D8 = preset("d8")  # linear-d8 is its seed 0
 RUNS = (
     replace(D8, seed=1),
     replace(D8, seed=2),
-    replace(D8, steps=8000),  # of figure 3, as the next one
-    replace(D8, steps=8000, num_layers=4),
-    replace(D8, task="broad"),
+    figure_3.D8,  # with 8 layers, as the next one with 4
+    replace(figure_3.D8, num_layers=4),
+    preset("d8-broad"),
 )
 PAPER = (
     *(replace(preset("paper"), seed=seed) for seed in (0, 1, 2)),

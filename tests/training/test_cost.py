@@ -13,12 +13,12 @@ from algoscope.training.config import (
 
 
 @pytest.mark.parametrize(
-    ("hidden_size", "milliseconds"), [(16, 6), (32, 9), (64, 20), (128, 60)]
+    ("hidden_size", "milliseconds"), [(16, 1.9), (32, 3.5), (64, 6.6), (128, 20)]
 )
 def test_a_layer_of_a_step_takes_what_was_measured(hidden_size, milliseconds):
     config = replace(preset("d8"), hidden_size=hidden_size)
     step = (core_seconds(config) - RUN_SECONDS) / config.steps / config.num_layers
-    assert step == pytest.approx(milliseconds / 1e3, rel=0.15)
+    assert step == pytest.approx(milliseconds / 1e3, rel=0.2)
 
 
 def test_twice_the_steps_take_twice_as_long_but_for_compiling():
