@@ -17,7 +17,7 @@ from algoscope.foundation.files import json_text
 from algoscope.foundation.text import short
 
 UNTRAINED = "untrained"
-FIGURES = ("layers", "attention", "controls")
+FIGURES = ("layers", "prefixes", "attention", "controls")
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class Probe:
     controls: tuple[str, ...] = ()
     """Models to probe alike, such as control-d4; untrained: random weights."""
     budget: Literal["smoke", "cpu", "paper"] = "cpu"
-    """How many probes, how large and how long: seconds, an hour or two, days."""
+    """How many probes, how large and how long: seconds, half an hour for each model
+    of 8 layers and 64 units, days."""
     out: Path = Path("probing")
     """Where results, figures and finished parts go; a rerun reuses them."""
     prefixes: tuple[int, ...] | None = None
@@ -40,14 +41,25 @@ class Probe:
     """The layers, 0 being the input. By default all."""
     kinds: tuple[Literal["linear", "mlp"], ...] | None = None
     """Linear probes, MLPs, or both."""
-    value_size: int | None = None
-    """The rows of W_v; the paper has 512."""
+    places: (
+        tuple[
+            Literal["learned", "unmasked", "last_label", "query", "labels", "all"], ...
+        ]
+        | None
+    ) = None
+    """Where probes read: at yₙ (last_label), at the query, at all labels or positions
+    equally, or with learned attention up to the query, or unmasked over all positions.
+    The first is the one that figures show."""
     inner_size: int | None = None
     """The hidden units of an MLP; the paper has 512."""
     learning_rate: float | None = None
-    """Initial learning rate of Adam."""
-    steps: int | None = None
-    """Steps of Adam."""
+    """Highest learning rate of Adam."""
+    num_training: int | None = None
+    """Datasets to train on, all fresh."""
+    num_learned: int | None = None
+    """Further ones, for learned attention."""
+    batch_size: int | None = None
+    """Datasets per step of Adam."""
     repeats: int | None = None
     """Repeats with other datasets and other initial probes."""
     solver: Literal["adam", "least_squares"] | None = None
@@ -66,8 +78,9 @@ class Probe:
     @property
     def changes(self) -> dict[str, Any]:
         """The choices that differ from the budget's."""
-        names = ("prefixes", "layers", "kinds", "value_size", "inner_size")
-        names += ("learning_rate", "steps", "repeats", "solver", "seed")
+        names = ("prefixes", "layers", "kinds", "places", "inner_size")
+        names += ("learning_rate", "num_training", "num_learned", "batch_size")
+        names += ("repeats", "solver", "seed")
         return given(self, names)
 
 
@@ -78,7 +91,11 @@ def run_probe(command: Probe) -> None:
     from algoscope.foundation.progress import shown
     from algoscope.model.learner import InContextLearner
     from algoscope.probing import estimate_cost, find_budget, probe, untrained
-    from algoscope.probing.figures import attention_figure, controls_figure
+    from algoscope.probing.figures import (
+        attention_figure,
+        controls_figure,
+        prefixes_figure,
+    )
     from algoscope.probing.targets import find_targets, target_sizes
 
     config = replace(find_budget(command.budget), **command.changes)
@@ -107,6 +124,8 @@ def run_probe(command: Probe) -> None:
     result.save(command.out)
     places = {name: command.out / f"{name}.{command.format}" for name in FIGURES}
     save_figure(result.plot(), places["layers"])
+    by_prefix = prefixes_figure(result, kind=result.kinds[-1])
+    save_figure(by_prefix, places["prefixes"])
     attention = attention_figure(result, kind=result.kinds[-1])
     save_figure(attention, places["attention"])
     if controls:
@@ -118,10 +137,13 @@ def run_probe(command: Probe) -> None:
 
 
 def _print(result: Any, out: Path) -> None:
+    from algoscope.probing.places import place_symbol
+
     rows = [
         [
             f"{row['target']}, {row['kind']}",
             row["learner"],
+            place_symbol(row["place"]),
             str(row["best_layer"]),
             _range(row["error"]),
             "–" if row["input"] is None else short(row["input"]),
@@ -129,7 +151,8 @@ def _print(result: Any, out: Path) -> None:
         ]
         for row in result.summary()
     ]
-    header = ["target, probe", "learner", "best layer", "error/variance (95 %)"]
+    header = ["target, probe", "learner", "place", "best layer"]
+    header += ["error/variance (95 %)"]
     header += ["at the input", "control − learner (95 %)"]
     print_table(f"What {result.learner} encodes", header, rows)
     print(f"Result and figures: {out}")

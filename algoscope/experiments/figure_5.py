@@ -1,7 +1,7 @@
 """Figure 5: what probes find in models that do not learn in context (paper app. E).
 
 The controls are a model that was trained where w is always 1, as in the paper, and an
-untrained network. They are probed together with the learner: see `figure_4`.
+untrained network. They are probed together with the learner: see `probings`.
 """
 
 from dataclasses import replace
@@ -9,50 +9,51 @@ from pathlib import Path
 
 from algoscope.experiments import figure_4
 from algoscope.experiments.experiment import Judgment
-from algoscope.experiments.figure_4 import (
-    best_errors,
-    is_above,
-    layer_tables,
-    load_probing,
-    mean_text,
-    sample_sizes,
-)
+from algoscope.experiments.figure_4 import in_text, layer_tables, sample_sizes, weakest
+from algoscope.experiments.probings import ProbedModels, load_evidence, load_probing
 from algoscope.experiments.record import Claim
 from algoscope.foundation.plotting import FORMATS, save_figure
-from algoscope.probing import ProbingResult
+from algoscope.probing.evidence import Evidence
 from algoscope.probing.figures import controls_figure
 from algoscope.probing.targets import symbol
 
 
-def judge(config: figure_4.Figure4, directory: Path) -> Judgment:
+def judge(config: ProbedModels, directory: Path) -> Judgment:
     """Say how much worse probes of the controls are."""
-    found = load_probing(directory)
-    claims = [controls_are_worse(found, control) for control in found.controls]
-    tables = [each for name in found.controls for each in layer_tables(found, name)]
+    evidence = load_evidence(directory)
+    names = evidence.first.controls
+    claims = [controls_are_worse(evidence, control) for control in names]
+    tables = [each for name in names for each in layer_tables(evidence.first, name)]
     findings = tuple(claim.measured for claim in claims)
     about_paper = tuple(claims[:1])  # the paper has no untrained network
     return Judgment(findings, tuple(tables), about_paper)
 
 
-def controls_are_worse(result: ProbingResult, control: str) -> Claim:
+def controls_are_worse(evidence: Evidence, control: str) -> Claim:
     """Judge the best probes of a control against the best of the learner."""
-    holds, texts = [], []
-    for target in result.targets:
-        for kind in result.kinds:
-            own = best_errors(result.of(target, kind))
-            other = best_errors(result.of(target, kind, control))
-            holds.append(is_above(other - own))
+    region = list(evidence.first.prefixes)
+    margins, texts = [], []
+    for target in evidence.first.targets:
+        for kind in evidence.first.kinds:
+            own = evidence.error(target, kind, region)
+            other = evidence.error(target, kind, region, who=control)
+            gap = other.minus(own)
+            name = f"{symbol(target)}, {kind}"
+            margins.append(gap._replace(of=f"{name}: {control} − learner"))
             texts.append(
-                f"{symbol(target)}, {kind}: {mean_text(other)} against {mean_text(own)}"
+                f"{name}: {in_text(other.margin)} against {in_text(own.margin)}"
             )
+    holds = [margin.is_positive for margin in margins]
     return Claim.of_parts(
         f"probes of {control} are worse",
         "Probes applied to models that were trained with a fixed w perform "
         "significantly worse (§5, app. E, figure 5).",
-        f"Relative errors in the best layers, of {control} against {result.learner}: "
-        f"{'; '.join(texts)} ({sample_sizes(result)}).",
+        f"Relative errors in the best layers, of {control} against "
+        f"{evidence.first.learner}: {'; '.join(texts)} ({sample_sizes(evidence)}).",
         holds,
         f"Significantly worse in {sum(holds)} of {len(holds)} cases.",
+        seeds=evidence.seeds,
+        difference=weakest(margins),
     )
 
 

@@ -1,12 +1,17 @@
 """The configuration of probing: its sizes, three budgets, and what they cost.
 
-The paper gives the form of the probe (512 and 512, Adam at 10⁻³, every prefix and every
-layer), but neither the steps of training nor the amount of data; those are our choice.
+The paper gives the form of the probe (512 inner units, Adam, every layer, one probe per
+prefix), but neither the steps of training nor the amount of data; those are our choice.
+Every step of training draws datasets that no probe has seen, so `num_training` is also
+how many different datasets there are.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
+
+import jax
 
 from algoscope.foundation.validation import (
     InvalidValueError,
@@ -15,13 +20,19 @@ from algoscope.foundation.validation import (
     require_positive,
 )
 from algoscope.model.learner import InContextLearner
+from algoscope.probing.places import FIXED, PLACES, Place
 
 Kind = Literal["linear", "mlp"]  # of a probe
 Solver = Literal["adam", "least_squares"]
 
-# Operations per second that probes of the size of the `cpu` budget reach on two
-# otherwise idle CPU cores.
-FLOPS_PER_SECOND = 3e10
+# Operations per second on two otherwise idle CPU cores, as `benchmarks/probing.py`
+# measures them: of the learner's forward pass, and of the probes.
+FORWARD_FLOPS = 1.2e11
+PROBE_FLOPS = 9e10
+COMPILING = 15.0  # seconds, for the programs of one learner
+
+LISTS = ("kinds", "prefixes", "layers", "places", "control_places")
+MOST_PILOT = 8192  # datasets that decide how states and targets are scaled
 
 
 @dataclass(frozen=True)
@@ -39,36 +50,50 @@ class ProbingConfig:
     kinds: tuple[Kind, ...] = ("linear", "mlp")
     prefixes: tuple[int, ...] = (1, 2, 3)  # one probe for each n
     layers: tuple[int, ...] | None = None  # 0 is the input; None: all, 0, …, L
-    value_size: int = 16  # H′, the rows of W_v
+    places: tuple[Place, ...] = ("learned", *FIXED)  # the first is the result's default
+    control_places: tuple[Place, ...] | None = None  # of controls; None: the same
     inner_size: int = 16  # of the MLP
-    learning_rate: float = 1e-2
-    steps: int = 100
+    learning_rate: float = 1e-2  # the highest; it falls to zero
     batch_size: int = 32
-    num_training: int = 256  # datasets
+    num_training: int = 1024  # datasets, all fresh
+    num_learned: int = 512  # further ones, for learned attention
+    num_validation: int = 64  # to choose by
     num_test: int = 128
+    block_size: int = 16  # of test datasets whose mean error is saved
     repeats: int = 2  # with other datasets and initial probes, for intervals
     seed: int = 0
     solver: Solver = "adam"
-    layers_per_call: int = 16  # layers probed by one program and cached in one file
+    layers_per_call: int = 64  # layers probed by one program and cached in one file
 
     def __post_init__(self):
-        for name in ("kinds", "prefixes", "layers"):
+        for name in LISTS:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, tuple(value))
                 _require_distinct(name, tuple(value))
         for kind in self.kinds:
             require_choice("kind", kind, get_args(Kind))
+        for place in (*self.places, *(self.control_places or ())):
+            require_choice("place", place, PLACES)
+        if not self.fixed_places or (self.learned_places and "all" not in self.places):
+            rule = "hold a fixed place, and `all` where attention is learned"
+            remedy = "Learned attention starts at the fixed places."
+            raise InvalidValueError("places", rule, ", ".join(self.places), remedy)
         require_choice("solver", self.solver, get_args(Solver))
         for n in self.prefixes:
             remedy = "No target can be computed from 0 examples."
             require_at_least("prefix", n, 1, remedy)
         for layer in self.layers or ():
             require_at_least("layer", layer, 0)
-        sizes = ("value_size", "inner_size", "steps", "batch_size", "layers_per_call")
-        for name in (*sizes, "repeats", "num_test"):
+        sizes = ("inner_size", "batch_size", "layers_per_call", "block_size")
+        for name in (*sizes, "num_learned", "repeats"):
             require_at_least(name, getattr(self, name), 1)
         require_at_least("num_training", self.num_training, 2)
+        for name in ("num_validation", "num_test"):
+            require_at_least(name, getattr(self, name), 1)
+            if getattr(self, name) % self.block_size:
+                rule = f"be a multiple of `block_size` {self.block_size}"
+                raise InvalidValueError(name, rule, getattr(self, name))
         require_at_least("seed", self.seed, 0)
         require_positive("learning_rate", self.learning_rate)
         if self.solver == "least_squares" and self.kinds != ("linear",):
@@ -85,6 +110,31 @@ class ProbingConfig:
         """The tokens of a dataset, up to and including its query."""
         return 2 * max(self.prefixes) + 1
 
+    @property
+    def fixed_places(self) -> tuple[Place, ...]:
+        """The places that are not learned."""
+        return tuple(place for place in self.places if place in FIXED)
+
+    @property
+    def learned_places(self) -> tuple[Place, ...]:
+        """Those that are."""
+        return tuple(place for place in self.places if place not in FIXED)
+
+    @property
+    def num_pilot(self) -> int:
+        """The datasets that decide how states and targets are scaled."""
+        return min(MOST_PILOT, self.num_training)
+
+    @property
+    def steps(self) -> int:
+        """The steps of Adam at fixed places."""
+        return -(-self.num_training // self.batch_size)
+
+    @property
+    def learned_steps(self) -> int:
+        """The further steps with learned attention."""
+        return -(-self.num_learned // self.batch_size) if self.learned_places else 0
+
     def layers_of(self, learner: InContextLearner) -> tuple[int, ...]:
         """Return the layers to probe; reject those that the learner does not have."""
         depth = learner.transformer.num_layers
@@ -98,11 +148,21 @@ class ProbingConfig:
             raise InvalidValueError("prefixes", rule, max(self.prefixes))
         return layers
 
+    def at(self, places: Sequence[Place] | None) -> "ProbingConfig":
+        """Return the same at other places, also in controls; None changes nothing."""
+        if places is None:
+            return self
+        return replace(self, places=tuple(places), control_places=None)
+
+    @property
+    def for_controls(self) -> "ProbingConfig":
+        """How controls are probed."""
+        return self.at(self.control_places)
+
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as JSON holds them, with lists for tuples."""
-        lists = ("kinds", "prefixes", "layers")
         return {
-            name: list(value) if name in lists and value is not None else value
+            name: list(value) if name in LISTS and value is not None else value
             for name, value in asdict(self).items()
         }
 
@@ -114,30 +174,30 @@ def _require_distinct(name: str, values: tuple[Any, ...]) -> None:
         raise InvalidValueError(name, rule, shown)
 
 
-PAPER = ProbingConfig(
-    prefixes=tuple(range(1, 41)),
-    value_size=512,
+CPU = ProbingConfig(
+    places=PLACES,
+    control_places=("learned", *FIXED),
+    prefixes=(1, 2, 4, 8, 16, 28, 40),
     inner_size=512,
-    learning_rate=1e-3,
-    steps=20_000,
-    batch_size=64,
-    num_training=32_768,
-    num_test=4096,
-    repeats=3,
-    layers_per_call=1,
+    batch_size=128,
+    num_training=307_200,
+    num_learned=102_400,
+    num_validation=4096,
+    num_test=8192,
+    block_size=128,
+    repeats=1,
 )
 BUDGETS: dict[str, ProbingConfig] = {
     "smoke": ProbingConfig(),
-    "cpu": replace(  # a quarter of the width, at four times the learning rate
-        PAPER,
-        value_size=128,
-        inner_size=128,
-        learning_rate=4e-3,
-        steps=2000,
-        num_training=8192,
-        num_test=2048,
+    "cpu": CPU,
+    "paper": replace(
+        CPU,
+        prefixes=tuple(range(1, 41)),
+        control_places=None,
+        num_training=1_024_000,
+        num_learned=307_200,
+        repeats=3,
     ),
-    "paper": PAPER,
 }
 
 
@@ -145,7 +205,7 @@ def find_budget(budget: str | ProbingConfig) -> ProbingConfig:
     """Return the configuration of a budget; a configuration is returned unchanged.
 
     Example:
-        >>> find_budget("paper").value_size
+        >>> find_budget("paper").inner_size
         512
     """
     if isinstance(budget, ProbingConfig):
@@ -159,20 +219,21 @@ class ProbingCost:
     """The estimated cost of probing one learner."""
 
     num_probes: int
-    flops: float
-    layer_bytes: int  # hidden states of one layer
+    forward_flops: float  # of the learner
+    probe_flops: float
 
     @property
     def seconds(self) -> float:
         """The estimated time on two otherwise idle CPU cores."""
-        return self.flops / FLOPS_PER_SECOND
+        computing = self.forward_flops / FORWARD_FLOPS + self.probe_flops / PROBE_FLOPS
+        return COMPILING + computing
 
     def __str__(self) -> str:
         minutes = max(1, math.ceil(self.seconds / 60))
+        flops = self.forward_flops + self.probe_flops
         return (
-            f"{self.num_probes:,} probes, {self.flops:.1e} operations: about "
-            f"{minutes:,} min on two CPU cores; {self.layer_bytes / 1e6:,.0f} MB of "
-            "hidden states per layer"
+            f"{self.num_probes:,} probes, {flops:.1e} operations: about {minutes:,} "
+            "min on two CPU cores"
         )
 
 
@@ -181,20 +242,37 @@ def estimate_cost(
 ) -> ProbingCost:
     """Return the cost of probing one learner for targets of these sizes.
 
-    A step takes 2 operations per weight and dataset forward, and 4 backward. A number
-    of a hidden state takes 4 bytes.
+    A token costs the forward pass two operations per weight, and the attention of a
+    layer four per unit and position. A weight of a probe costs two operations per
+    dataset forward and two backward; where attention is learned, two more to reach it.
     """
-    layers = config.layers_of(learner)
-    hidden = learner.transformer.w_e.shape[0]
-    each = config.repeats * len(layers) * len(config.prefixes)
-    weights = 0
-    for size in target_sizes:
-        for kind in config.kinds:
-            last = config.inner_size if kind == "mlp" else config.value_size
-            inner = config.value_size * config.inner_size if kind == "mlp" else 0
-            weights += hidden * (config.time + config.value_size) + inner + last * size
+    layers, transformer = config.layers_of(learner), learner.transformer
+    width, time, inner = transformer.w_e.shape[0], config.time, config.inner_size
+    deepest = max(layers)
+    per_layer = sum(leaf[0].size for leaf in jax.tree.leaves(transformer.layers))
+    token = 2.0 * width * transformer.token_size
+    token += deepest * (2.0 * per_layer + 4.0 * width * time)
+    fixed, learned = len(config.fixed_places), config.learned_places
+    num_starts = len(learned) * fixed
+    cells = len(layers) * len(config.prefixes)
+    sizes = {
+        "mlp": [width * inner + inner * size for size in target_sizes],
+        "linear": [width * size for size in target_sizes],
+    }
+    of_fixed = 4.0 * sum(sizes["mlp"]) if "mlp" in config.kinds else 0.0
+    of_fixed += 4.0 * width * (width + sum(target_sizes))  # moments and whitening
+    of_learned = sum(
+        6.0 * size + 4.0 * width * (time + width)
+        for kind in config.kinds
+        for size in sizes[kind]
+    )
+    held_out = config.num_pilot + config.num_test + 6 * config.num_validation
+    forward = config.num_training + config.num_learned * bool(learned) + held_out
+    work = cells * fixed * of_fixed * (config.num_training + held_out / 3)
+    work += cells * num_starts * of_learned * (config.num_learned + held_out / 3)
+    probes = cells * (fixed + len(learned)) * len(target_sizes) * len(config.kinds)
     return ProbingCost(
-        num_probes=each * len(target_sizes) * len(config.kinds),
-        flops=6.0 * each * weights * config.steps * config.batch_size,
-        layer_bytes=4 * (config.num_training + config.num_test) * config.time * hidden,
+        num_probes=config.repeats * probes,
+        forward_flops=config.repeats * token * time * forward,
+        probe_flops=config.repeats * work,
     )

@@ -1,4 +1,7 @@
-"""Figures 4 and 5 of the paper (§5, app. E), drawn from a `ProbingResult`."""
+"""Figures 4 and 5 of the paper (§5, app. E), drawn from a `ProbingResult`.
+
+Every panel with errors shows the floors: what probes read without the learner.
+"""
 
 from typing import Any
 
@@ -6,8 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from algoscope.foundation.plotting import COLORS, ResultFigure, owner_of
+from algoscope.foundation.plotting import COLORS, STYLES, ResultFigure, owner_of
 from algoscope.foundation.validation import InvalidValueError, require_choice
+from algoscope.probing.floors import closed_form
+from algoscope.probing.places import place_symbol
 from algoscope.probing.result import Measure, Measurement, ProbingResult
 from algoscope.probing.targets import symbol
 
@@ -22,9 +27,9 @@ def layers_figure(
 ) -> Figure:
     """Return figure 4, left: the error per layer, one panel per target.
 
-    Bands are 95 % intervals over repeats. Dashed lines are the least error over the
-    layers of a control, for the same kind of probe. With `axes`, only the first target
-    is drawn, into them.
+    Probes read at the result's first place. Bands are 95 % intervals. Dashed lines are
+    the least error over the layers of a control, and dotted ones the floors, for the
+    same kind of probe. With `axes`, only the first target is drawn, into them.
     """
     figure, panels = _panels(result, measure, axes)
     for panel, target in zip(panels, result.targets, strict=False):
@@ -35,8 +40,65 @@ def layers_figure(
                 means = result.of(target, kind, control).per_layer(measure).mean
                 label = f"{kind}, best of {control}"
                 panel.axhline(np.min(means), color=color, ls=style, lw=1, label=label)
+            for place, (name, floor) in enumerate(
+                result.floors_of(target, kind).items()
+            ):
+                style, label = (0, (1, 1 + 2 * place)), f"{kind}, {name}"
+                least = floor.per_layer(measure).mean[0]
+                panel.axhline(least, color=color, ls=style, lw=1, label=label)
         _label_layers(panel, target)
     return _finished(figure, panels, f"What {result.learner} encodes", result, axes)
+
+
+def prefixes_figure(result: ProbingResult, *, kind: str) -> Figure:
+    """Return the error after n examples at every place, and all floors for this n.
+
+    Each curve is that of the layer that is best on average. One panel per target.
+    """
+    require_choice("kind", kind, result.kinds)
+    figure, panels = _panels(result, "relative")
+    for panel, target in zip(panels, result.targets, strict=True):
+        for index, place in enumerate(result.places):
+            found = result.of(target, kind, place=place)
+            layer = found.layers[found.best_layer()]
+            label = f"{place_symbol(place)}, layer {layer}"
+            _draw_prefixes(
+                panel, result, found, COLORS[index % len(COLORS)], "o-", label
+            )
+        own = result.of(target, kind)
+        if 0 in own.layers:
+            at_input = own.relative[:, own.layers.index(0)].mean(axis=0)
+            panel.plot(result.prefixes, at_input, "k-", lw=0.8, label="the input")
+        for style, control in zip(STYLES, result.controls, strict=False):
+            found = result.of(target, kind, control)
+            label = f"{control}, layer {found.layers[found.best_layer()]}"
+            _draw_prefixes(panel, result, found, "0.4", style, label)
+        for style, (name, floor) in zip(
+            STYLES, result.floors_of(target, kind).items(), strict=False
+        ):
+            _draw_prefixes(panel, result, floor, "tab:red", style, name)
+        if {"moment", "w_ols"} <= set(result.targets) and target in ("moment", "w_ols"):
+            formula = [closed_form(result.dim, n) for n in result.prefixes]
+            panel.plot(result.prefixes, formula, "rx", ms=4, label="(d+1)/(n+d+1)")
+        panel.set_title(symbol(target), fontsize=10)
+        panel.set_xlabel("number of examples n")
+        panel.set_xscale("log", base=2)
+        panel.set_ylim(bottom=0)
+    title = f"What {kind} probes of {result.learner} read, and floors"
+    return _finished(figure, panels, title, result, None)
+
+
+def _draw_prefixes(
+    axes: Axes,
+    result: ProbingResult,
+    found: Measurement,
+    color: str,
+    style: str,
+    label: str,
+) -> None:
+    means = found.relative[:, found.best_layer()].mean(axis=0)
+    axes.plot(result.prefixes, means, style, ms=3, lw=1.2, color=color, label=label)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def controls_figure(
@@ -58,7 +120,11 @@ def controls_figure(
 
 
 def attention_figure(
-    result: ProbingResult, *, kind: str, measure: Measure = "relative"
+    result: ProbingResult,
+    *,
+    kind: str,
+    measure: Measure = "relative",
+    place: str | None = None,
 ) -> Figure:
     """Return figure 4, right: where probes at the best layer look, for every prefix.
 
@@ -69,13 +135,14 @@ def attention_figure(
     require_choice("kind", kind, result.kinds)
     figure, panels = _panels(result, measure)
     for axes, target in zip(panels, result.targets, strict=True):
-        found = result.of(target, kind)
+        found = result.of(target, kind, place=place)
         best = found.best_layer(measure)
         alpha = found.attention[:, best].mean(axis=0).T.astype(float)
         time = alpha.shape[0]
         last = 2 * np.asarray(result.prefixes)
         alpha /= alpha.max(axis=0)
-        alpha[np.arange(time)[:, None] > last] = np.nan
+        if found.place != "unmasked":
+            alpha[np.arange(time)[:, None] > last] = np.nan
         image = axes.imshow(
             alpha, origin="lower", aspect="auto", vmin=0, vmax=1, cmap="viridis"
         )

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.probing import EARLY, LATE, probing_result
+from support.probing import EARLY, LATE, evidence, probing_result
 
 from algoscope.experiments import figure_4, figure_5
 
@@ -16,10 +16,13 @@ from algoscope.experiments import figure_4, figure_5
     ],
 )
 def test_controls_are_judged(control: float, verdict: str, reason: str):
-    found = probing_result(EARLY, LATE, 0.1, control)
+    found = evidence(EARLY, LATE, 0.1, control)
     claim = figure_5.controls_are_worse(found, "c")
     assert (claim.verdict, claim.reason) == (verdict, reason)
     assert claim.name == "probes of c are worse"
+    assert claim.seeds == 2
+    assert claim.difference is not None
+    assert claim.difference.mean == pytest.approx(control)
 
 
 def test_the_controls_are_read_from_the_probing_of_figure_4(tmp_path: Path):

@@ -39,6 +39,7 @@ EXACT = ProbingConfig(
     prefixes=(1, 2, 3),
     num_training=512,
     num_test=256,
+    block_size=64,
     repeats=1,
     solver="least_squares",
 )
@@ -102,28 +103,25 @@ def test_the_compiler_wrote_them_into_the_rows_that_it_names(built: Construction
         np.testing.assert_allclose(held, weights[:, index], rtol=1e-6, atol=1e-8)
 
 
-def test_the_trained_probe_finds_them_too():
-    """Position 0 costs nothing: its w is always zero. Others hold older weights."""
+def test_learned_attention_finds_them_too():
+    """They are at yₙ and at the query; other positions hold older weights."""
     n = 2
     layer, _ = written_at(DESCENT, n)
     config = replace(
         EXACT,
         solver="adam",
+        prefixes=(n,),
         layers=(layer - 1, layer),
-        layers_per_call=2,
-        value_size=16,
-        learning_rate=1e-2,
-        steps=1000,
+        places=("learned", "last_label", "query", "all"),
+        num_training=1024,
+        num_learned=2048,
     )
-    found = probe(compiled(DESCENT), TASK, config, targets=[TARGET]).measurements[0]
-    index = EXACT.prefixes.index(n)
-    before, after = found.relative[0, :, index]
-    assert after < 1e-2
+    found = probe(compiled(DESCENT), TASK, config, targets=[TARGET], floors=False)
+    before, after = found.of(TARGET.name, "linear").relative[0, :, 0]
+    assert after < 1e-8
     assert before > 0.1
-    alpha = found.attention[0, 1, index]
+    alpha = found.of(TARGET.name, "linear").attention[0, 1, 0]
     assert alpha[2 * n - 1] + alpha[2 * n] > 0.75
-    assert alpha[1] + alpha[2] < 0.1
-    assert np.all(alpha[2 * n + 1 :] == 0)
 
 
 DEEP = Construction(SGD(ALPHA), dim=4, num_examples=10)

@@ -1,6 +1,5 @@
 """Probes find what is there and where it is, and say so with controls (paper §5)."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,16 +27,7 @@ from algoscope.probing import (
     untrained,
     weights_of,
 )
-from algoscope.probing.config import Kind
-from algoscope.probing.probes import (
-    Fitted,
-    fit_least_squares,
-    initial_probes,
-    random_probe,
-    scales,
-    train_probes,
-    variance,
-)
+from algoscope.probing.positions import fit_positions, variance
 from algoscope.probing.states import StateSplit, hidden_states, standardize
 from algoscope.probing.targets import TargetSplit, find_targets, target_values
 from algoscope.tasks.linear import LinearRegression
@@ -47,13 +37,13 @@ TASK = LinearRegression(dim=2)
 TINY = ProbingConfig(
     kinds=("linear",),
     prefixes=(1, 2),
-    value_size=4,
+    places=("last_label", "query"),
     inner_size=4,
-    learning_rate=1e-2,
-    steps=20,
     batch_size=8,
-    num_training=32,
+    num_training=160,
+    num_validation=8,
     num_test=16,
+    block_size=8,
     repeats=2,
     layers_per_call=1,
 )
@@ -170,99 +160,16 @@ def planted(rng: np.random.Generator, layers: int = 1, time: int = 5):
     return states, TargetSplit(both[:512], both[512:])
 
 
-def fit(
-    states: StateSplit,
-    targets: TargetSplit,
-    config: ProbingConfig,
-    kind: Kind = "linear",
-) -> Fitted:
-    layers = tuple(range(len(states.training)))
-    sizes = {"hidden_size": 4, "target_size": targets.training.shape[2]}
-    probes = initial_probes(kind, config, layers=layers, **sizes, seed=0)
-    return train_probes(probes, states, targets, config, seed=0)
-
-
-LONGER = replace(TINY, steps=100, batch_size=64, inner_size=32, value_size=8)
-
-
-@pytest.mark.parametrize("kind", ["linear", "mlp"])
-def test_a_probe_recovers_what_was_planted_and_looks_there(kind: Kind, rng):
-    states, targets = planted(rng)
-    error, alpha = fit(states, targets, replace(LONGER, steps=600), kind)
-    relative = error / variance(targets)
-    assert relative[0, 1] < 0.02  # n = 2 sees the positions 0, …, 4
-    assert alpha[0, 1, 3] > 0.85
-    assert np.argmax(alpha[0, 1]) == 3
-    assert relative[0, 0] > 0.9  # n = 1 sees 0, 1, 2: nothing is there
-    np.testing.assert_allclose(alpha.sum(axis=2), 1, rtol=1e-5)
-    assert np.all(alpha[0, 0, 3:] == 0)
-
-
-def test_the_average_may_be_taken_before_or_after_w_v(rng):
-    sizes = {"hidden_size": 3, "value_size": 6, "inner_size": 5, "target_size": 2}
-    made = random_probe(rng, "mlp", time=5, **sizes)
-    h = jnp.asarray(rng.normal(size=(2, 5, 3)).astype(np.float32))
-    alpha = np.exp(np.asarray(made.scores))[:3] / 3
-    read = np.einsum("t,btv->bv", alpha, np.asarray(h[:, :3] @ made.w_v.T))
-    assert made.w_inner is not None
-    inner = jax.nn.gelu(jnp.asarray(read) @ made.w_inner.T, approximate=False)
-    found = made(h, jnp.asarray(2))
-    np.testing.assert_allclose(found, inner @ made.w_out.T, rtol=1e-4, atol=1e-6)
-
-
-def test_later_positions_are_masked(rng):
-    states, targets = planted(rng)
-    before = fit(states, targets, LONGER)
-    changed = StateSplit(states.training.copy(), states.test.copy())
-    for part in changed:
-        part[:, :, 3:] = rng.normal(size=part[:, :, 3:].shape)
-    after = fit(changed, targets, LONGER)
-    assert np.array_equal(before.error[:, 0], after.error[:, 0])  # n = 1
-    assert np.array_equal(before.attention[:, 0], after.attention[:, 0])
-    assert not np.array_equal(before.error[:, 1], after.error[:, 1])
-
-
-def test_probes_trained_together_are_those_trained_alone(rng):
-    kind: Kind = "mlp"
+def test_single_positions_are_solved_exactly(rng):
     states, targets = planted(rng, layers=2)
-    together = fit(states, targets, LONGER, kind)
-    layer, prefix = 1, 1
-    alone_config = replace(LONGER, prefixes=(2,))
-    probes = initial_probes(
-        kind, alone_config, layers=(layer,), hidden_size=4, target_size=2, seed=0
-    )
-    alone = train_probes(
-        probes,
-        StateSplit(*(part[layer : layer + 1] for part in states)),
-        TargetSplit(*(part[:, 1:] for part in targets)),
-        alone_config,
-        seed=0,
-    )
-    np.testing.assert_allclose(
-        alone.error[0, 0], together.error[layer, prefix], rtol=1e-3
-    )
-    np.testing.assert_allclose(
-        alone.attention[0, 0], together.attention[layer, prefix], atol=1e-4
-    )
-
-
-def test_least_squares_is_exact_and_of_one_position(rng):
-    states, targets = planted(rng, layers=2)
-    error, alpha = fit_least_squares(states, targets, TINY.prefixes)
-    relative = error / variance(targets)
+    found = fit_positions(states, targets, TINY.prefixes)
+    relative = found.blocks.mean(axis=0) / variance(targets)
+    alpha = found.attention
     assert relative[1, 1] < 1e-12
     assert alpha[1, 1].tolist() == [0, 0, 0, 1, 0]
     assert np.all(np.abs(relative[0] - 1) < 0.2)  # layer 0 holds none of it
     assert abs(relative[1, 0] - 1) < 0.2  # nor does anything up to position 2
     assert np.all(alpha[:, 0, 3:] == 0)
-
-
-def test_errors_are_in_the_units_of_the_target(rng):
-    states, targets = planted(rng)
-    one = fit(states, targets, LONGER)
-    larger = fit(states, TargetSplit(*(8 * part + 3 for part in targets)), LONGER)
-    np.testing.assert_allclose(larger.error, 64 * one.error, rtol=1e-4)
-    assert np.all(scales(np.ones((4, 2, 1))) == 1)  # a constant target divides by 1
 
 
 def files_of(directory: Path) -> dict[str, int]:
@@ -274,7 +181,7 @@ def same(one: ProbingResult, two: ProbingResult) -> bool:
     return all(
         np.array_equal(getattr(a, name), getattr(b, name))
         for a, b in pairs
-        for name in ("error", "variance", "attention")
+        for name in ("error", "variance", "attention", "blocks", "history")
     )
 
 
@@ -290,25 +197,53 @@ def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path):
     both = {"controls": [control], "directory": tmp_path}
     with pytest.raises(KeyboardInterrupt):
         probe(learner, TASK, TINY, **both, progress=interrupt)
-    finished = files_of(tmp_path)
-    assert 0 < len(finished) < 2 * 2 * 2 * 3  # learners, repeats, targets, layers
+    finished = {
+        name: when
+        for name, when in files_of(tmp_path).items()
+        if not name.startswith("unfinished")
+    }
+    assert 0 < len(finished) < 1 + 2 * 2 * 3  # floors; learners, repeats, layers
     reports = Reports()
     resumed = probe(learner, TASK, TINY, **both, progress=reports)
     assert same(whole, resumed)
     assert {**files_of(tmp_path), **finished} == files_of(tmp_path)  # none rewritten
-    parts = 2 * 2 * 2 * 3  # learners, repeats, targets, layers
-    assert reports.counts == [
-        ("probing small", part * TINY.steps, parts * TINY.steps)
-        for part in range(1, parts + 1)
-    ]
+    assert not list(tmp_path.glob("unfinished*"))
+    total = 2 * 2 * 3 * TINY.steps  # learners, repeats, layers
+    assert reports.counts[-1] == ("probing small", total, total)
     written = files_of(tmp_path)
     assert same(whole, probe(learner, TASK, TINY, **both))
     assert files_of(tmp_path) == written
 
 
+def test_a_part_resumes_in_the_middle_to_the_same_bits(tmp_path):
+    """Both kinds, fixed and learned: stopped after each moment that saves a state."""
+    learner = small_learner()
+    config = replace(
+        TINY, kinds=("linear", "mlp"), places=("learned", "all"), repeats=1, layers=(2,)
+    )
+    config = replace(config, num_training=8 * 60, num_learned=8 * 60)
+    asked = {"targets": ["w_ols", "residual"], "floors": False}
+    whole = probe(learner, TASK, config, **asked)
+
+    for share in (0.4, 0.8):
+
+        def interrupt(stage: str, done: int, total: int | None, note: str = "") -> None:
+            if total is not None and done > share * total:  # noqa: B023
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            probe(
+                learner, TASK, config, **asked, directory=tmp_path, progress=interrupt
+            )
+        assert list(tmp_path.glob("unfinished*"))
+    resumed = probe(learner, TASK, config, **asked, directory=tmp_path)
+    assert same(whole, resumed)
+    assert len(files_of(tmp_path)) == 1
+
+
 def test_other_choices_and_other_weights_are_cached_apart(tmp_path):
     config = replace(TINY, repeats=1, layers=(1,))
-    asked = {"targets": ["moment"], "directory": tmp_path}
+    asked = {"targets": ["moment"], "directory": tmp_path, "floors": False}
     probe(small_learner(), TASK, config, **asked)
     assert len(files_of(tmp_path)) == 1
     probe(small_learner(), TASK, replace(config, learning_rate=0.02), **asked)
@@ -324,7 +259,7 @@ def test_other_choices_and_other_weights_are_cached_apart(tmp_path):
 
 def test_a_damaged_part_is_noticed(tmp_path):
     config = replace(TINY, repeats=1, layers=(0,))
-    asked = {"targets": ["moment"], "directory": tmp_path}
+    asked = {"targets": ["moment"], "directory": tmp_path, "floors": False}
     probe(small_learner(), TASK, config, **asked)
     (path,) = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:-8])
@@ -332,13 +267,14 @@ def test_a_damaged_part_is_noticed(tmp_path):
         probe(small_learner(), TASK, config, **asked)
 
 
-def test_all_layers_fit_or_they_are_probed_in_several_passes(monkeypatch):
-    config = replace(TINY, repeats=1)
-    at_once = probe(small_learner(), TASK, config, targets=["w"])
-    module = sys.modules["algoscope.probing.probe"]  # not the function
-    monkeypatch.setattr(module, "STATES_BYTES", 1)
-    assert same(at_once, probe(small_learner(), TASK, config, targets=["w"]))
-    assert at_once.measurements[0].error.shape == (1, 3, 2)
+def test_layers_are_probed_together_or_in_groups():
+    config = replace(TINY, repeats=1, kinds=("linear", "mlp"))
+    asked = {"targets": ["w"], "floors": False}
+    alone = probe(small_learner(), TASK, config, **asked)
+    together = probe(small_learner(), TASK, replace(config, layers_per_call=9), **asked)
+    assert together.measurements[0].error.shape == (1, 3, 2)
+    for one, other in zip(alone.measurements, together.measurements, strict=True):
+        np.testing.assert_allclose(one.error, other.error, rtol=1e-4)
 
 
 def test_an_untrained_control_has_the_shape_and_the_task_and_not_the_weights():
@@ -397,7 +333,7 @@ def test_what_cannot_be_probed_is_refused():
             {"kinds": ("linaer",)},
             "`kind` must be one of linear, mlp, got 'linaer'. Did you mean 'linear'?",
         ),
-        ({"steps": 0}, "`steps` must be at least 1, got 0."),
+        ({"inner_size": 0}, "`inner_size` must be at least 1, got 0."),
         ({"learning_rate": 0.0}, "`learning_rate` must be positive, got 0.0."),
         (
             {"solver": "least_squares"},
@@ -417,18 +353,40 @@ def test_numbers_must_be_numbers():
         find_budget("gpu")
 
 
-def test_the_cost_counts_probes_and_their_weights():
+def test_the_cost_counts_the_forward_pass_and_the_weights_of_probes():
     learner = small_learner()
     config = replace(TINY, kinds=("linear", "mlp"))
     cost = estimate_cost(learner, config, target_sizes=(2, 1))
-    assert cost.num_probes == 2 * 3 * 2 * 2 * 2  # repeats, layers, prefixes, …
-    linear = [4 * 5 + 4 * 4 + 4 * size for size in (2, 1)]
-    mlp = [4 * 5 + 4 * 4 + 4 * 4 + 4 * size for size in (2, 1)]
-    assert cost.flops == 6 * 12 * sum(linear + mlp) * 20 * 8
-    assert cost.layer_bytes == 4 * 48 * 5 * 4
-    assert str(cost).startswith("48 probes, ")
-    flops = [
+    assert cost.num_probes == 2 * 3 * 2 * 2 * 2 * 2  # repeats, layers, prefixes, …
+    assert str(cost).startswith("96 probes, ")
+    per_layer = sum(
+        leaf[0].size for leaf in jax.tree.leaves(learner.transformer.layers)
+    )
+    token = 2 * 4 * 3 + 2 * (2 * per_layer + 4 * 4 * 5)
+    datasets = 160 + 160 + 16 + 6 * 8  # training, pilot, test, validation
+    assert cost.forward_flops == 2 * token * 5 * datasets
+    wider = estimate_cost(learner, replace(config, inner_size=8), target_sizes=(2, 1))
+    assert wider.probe_flops > cost.probe_flops
+    costs = [
         estimate_cost(learner, replace(each, prefixes=(1, 2, 3)), target_sizes=(2,))
         for each in BUDGETS.values()
     ]
-    assert flops[0].flops < flops[1].flops < flops[2].flops
+    assert costs[0].seconds < costs[1].seconds < costs[2].seconds
+
+
+def test_controls_may_be_probed_at_fewer_places():
+    config = replace(
+        TINY, repeats=1, layers=(1,), control_places=("query",), num_training=32
+    )
+    control = small_learner(1, "control")
+    found = probe(small_learner(), TASK, config, targets=["w"], controls=[control])
+    places = [(each.learner, each.place) for each in found.measurements]
+    assert places == [
+        ("small", "last_label"),
+        ("small", "query"),
+        ("control", "query"),
+    ]
+    with refused("result", "hold linear probes of control for w at last_label"):
+        found.of("w", "linear", "control")
+    only = probe(small_learner(), TASK, config, targets=["w"], places=["labels"])
+    assert only.places == ("labels",)

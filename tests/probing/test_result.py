@@ -1,6 +1,7 @@
 """A probing result answers in words, in rows and in figures 4 and 5."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,12 @@ from support.refusals import refused
 from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.plotting import COLORS, render
 from algoscope.probing import ProbingConfig, ProbingResult
-from algoscope.probing.figures import attention_figure, controls_figure, layers_figure
+from algoscope.probing.figures import (
+    attention_figure,
+    controls_figure,
+    layers_figure,
+    prefixes_figure,
+)
 from algoscope.probing.result import (
     MeanWithInterval,
     Measurement,
@@ -108,6 +114,66 @@ def test_a_saved_result_is_loaded_unchanged(tmp_path, rng):
         ProbingResult.load(tmp_path)
 
 
+def with_blocks(found: ProbingResult, rng: np.random.Generator) -> ProbingResult:
+    """Return the result with blocks of test datasets that average to its errors."""
+
+    def filled(each: Measurement) -> Measurement:
+        noise = rng.normal(0, 0.01, (3, 8, *each.error.shape[1:]))
+        blocks = each.error[:, None] + noise - noise.mean(axis=1, keepdims=True)
+        return replace(
+            each,
+            blocks=blocks,
+            validation=each.error,
+            history=np.repeat(each.error[:, None], 5, axis=1),
+        )
+
+    return replace(
+        found,
+        measurements=tuple(map(filled, found.measurements)),
+        floors=(filled(replace(found.measurements[1], learner="last pair")),),
+    )
+
+
+def test_intervals_cover_blocks_of_test_datasets_and_pairs_cancel(rng):
+    found = with_blocks(result(rng), rng)
+    own = found.of("moment", "linear")
+    mean, low, high = own.per_layer("error")
+    np.testing.assert_allclose(mean, own.error.mean(axis=(0, 2)))
+    assert np.all((low < mean) & (mean < high))
+    blocks = own.blocks
+    assert blocks is not None
+    shifted = replace(own, learner="other", error=own.error + 1, blocks=blocks + 1)
+    paired = replace(found, measurements=(own, shifted))
+    gap = paired.selectivity("moment", "linear", "other", "error")
+    np.testing.assert_allclose(gap.low, 1)
+    np.testing.assert_allclose(gap.high, 1)
+
+
+def test_new_fields_are_saved_and_floors_are_drawn(tmp_path, rng):
+    found = with_blocks(result(rng), rng)
+    found.save(tmp_path)
+    loaded = ProbingResult.load(tmp_path)
+    assert loaded.places == ("learned",)
+    (floor,) = loaded.floors
+    kept = found.floors[0]
+    assert (floor.learner, floor.layers) == ("last pair", kept.layers)
+    for name in ("error", "blocks", "validation", "history"):
+        np.testing.assert_array_equal(getattr(floor, name), getattr(kept, name))
+    assert "linear, last pair" in labels(layers_figure(loaded).axes[0].lines)
+    drawn = labels(prefixes_figure(loaded, kind="linear").axes[0].lines)
+    assert drawn[1:] == ["the input", drawn[2], "last pair"]
+    with refused("place", "be one of learned, got 'query'"):
+        loaded.of("moment", "linear", place="query")
+
+
+def test_results_that_were_saved_without_places_and_floors_load():
+    saved = Path(__file__).parents[2] / "results" / "fig4"
+    found = ProbingResult.load(saved)
+    assert found.of("w_ols", "mlp").place == found.places[0]
+    assert found.of("w_ols", "mlp").per_layer().mean.shape == (9,)
+    assert prefixes_figure(found, kind="mlp").axes
+
+
 # Words and rows.
 
 
@@ -180,6 +246,7 @@ def test_there_is_a_row_with_its_interval_for_every_layer(rng):
         "target": "moment",
         "kind": "linear",
         "learner": "own",
+        "place": "learned",
         "layer": 2,
         "relative_error": own.mean[2],
         "low": own.low[2],
@@ -221,7 +288,7 @@ def test_figure_4_shows_the_error_per_layer_and_the_best_of_the_control(rng):
     assert axes.get_ylabel() == "error / variance of the target"
     assert axes.get_ylim()[0] == 0
     assert figure.get_suptitle() == (
-        "What own encodes  (d = 2, 256 datasets, 3 repeats)"
+        "What own encodes  (d = 2, 1,024 datasets, 3 repeats)"
     )
     assert found.plot().get_suptitle() == figure.get_suptitle()
     in_units = layers_figure(found, measure="error").axes[0]
