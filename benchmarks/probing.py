@@ -1,37 +1,32 @@
-"""Probes of all prefixes in one program, against one after another.
+"""What probing costs per step, and what training all probes in one program saves.
 
     python benchmarks/probing.py
 
-One layer of linear-d4, one target (XᵀY), the prefixes and sizes of a budget, a few
-hundred steps. Both ways draw the same minibatches and start from the same probes, so
-they end with the same errors, which is checked. Compilation is left out of both, which
-favors the plain way: all its prefixes share one program. It takes a few minutes.
+A few steps of the `cpu` budget on linear-d4, at fixed places and with learned
+attention: once with the probes of all prefixes together, once for each prefix alone,
+which repeats the learner's forward pass. Compilation is left out of both. The
+operations per second calibrate `estimate_cost`. It takes a few minutes.
 """
 
-import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-import jax
 import numpy as np
 import tyro
 from report import RESULTS, markdown, note, note_load, write
 
+from algoscope.cli.console import use_all_cores
 from algoscope.model.learner import InContextLearner
-from algoscope.probing import find_budget
+from algoscope.probing import estimate_cost, find_budget
 from algoscope.probing.config import ProbingConfig
-from algoscope.probing.probes import (
-    AttentionProbe,
-    Fitted,
-    initial_probes,
-    train_probes,
-)
-from algoscope.probing.states import Repeat, StateSplit
-from algoscope.probing.targets import TargetSplit, find_targets
+from algoscope.probing.fitting import Fitting
+from algoscope.probing.stream import LearnerStates
+from algoscope.probing.targets import find_targets
 from algoscope.tasks.linear import LinearRegression
+
+TARGETS = ("moment", "w_ols")
 
 
 @dataclass(frozen=True)
@@ -40,105 +35,72 @@ class Options:
 
     budget: str = "cpu"
     """Whose prefixes and sizes."""
-    steps: int = 200
-    """Steps of Adam."""
+    model: str = "linear-d4"
+    """Whose hidden states."""
+    steps: int = 40
+    """Steps of each pass."""
     rounds: int = 3
     """How often each way is timed."""
-    layer: int = 5
-    """Which layer is probed."""
     out: Path = RESULTS / "probing.json"
     """Where the results go."""
 
 
-def together(
-    probes: AttentionProbe,
-    states: StateSplit,
-    targets: TargetSplit,
-    config: ProbingConfig,
-) -> Fitted:
-    """Train the probes of all prefixes in one program."""
-    return train_probes(probes, states, targets, config, seed=0)
-
-
-def one_by_one(
-    probes: AttentionProbe,
-    states: StateSplit,
-    targets: TargetSplit,
-    config: ProbingConfig,
-) -> Fitted:
-    """Train the probe of each prefix alone."""
-    parts = []
-    for index, n in enumerate(config.prefixes):
-        alone: Any = jax.tree.map(lambda leaf, i=index: leaf[:, i : i + 1], probes)
-        own = TargetSplit(*(values[:, index : index + 1] for values in targets))
-        chosen = replace(config, prefixes=(n,))
-        parts.append(train_probes(alone, states, own, chosen, seed=0))
-    return Fitted(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
+def seconds_of(learner: InContextLearner, config: ProbingConfig) -> float:
+    """Return the seconds of fitting all probes, compiled before."""
+    layers = config.layers_of(learner)
+    fitting = Fitting(
+        LearnerStates(learner.transformer, layers),
+        LinearRegression(learner.dim),
+        config,
+        tuple(find_targets(TARGETS)),
+        layers,
+        0,
+    )
+    start = time.perf_counter()
+    fitting.fit()
+    return time.perf_counter() - start
 
 
 def main(options: Options) -> None:
+    use_all_cores()
     note_load()
-    learner = InContextLearner.from_pretrained("linear-d4")
-    config = replace(
-        find_budget(options.budget),
-        steps=options.steps,
-        num_training=2048,
-        num_test=256,
+    learner = InContextLearner.from_pretrained(options.model)
+    budget = find_budget(options.budget)
+    datasets = options.steps * budget.batch_size
+    together = replace(
+        budget,
+        num_training=datasets,
+        num_learned=datasets,
+        num_validation=budget.block_size,
+        num_test=budget.block_size,
+        repeats=1,
     )
-    repeat = Repeat.draw(LinearRegression(4), config, find_targets(["moment"]), 0)
-    states = repeat.states(learner, (options.layer,))
-    targets = repeat.targets["moment"]
-    results = []
-    for kind in config.kinds:
-        probes = initial_probes(
-            kind,
-            config,
-            layers=(options.layer,),
-            hidden_size=states.training.shape[-1],
-            target_size=targets.training.shape[2],
-            seed=0,
-        )
-        seconds: dict[str, list[float]] = {"together": [], "one by one": []}
-        ways = {"together": together, "one by one": one_by_one}
-        errors = {}
-        for name, way in ways.items():
-            note(f"{kind}, {name}: compiling and checking")
-            errors[name] = way(probes, states, targets, config).error
-        if not np.allclose(errors["together"], errors["one by one"], rtol=0.05):
-            sys.exit(f"{kind}: the two ways end with different errors.")
-        for index in range(options.rounds):
-            for name, way in ways.items():
-                start = time.perf_counter()
-                way(probes, states, targets, config)
-                seconds[name].append(time.perf_counter() - start)
-            note(f"{kind}: round {index + 1} of {options.rounds}")
-        ratios = [
-            b / a
-            for a, b in zip(seconds["together"], seconds["one by one"], strict=True)
-        ]
-        per_probe = median(seconds["together"]) / len(config.prefixes) / options.steps
-        results.append(
-            {
-                "kind": kind,
-                "seconds": seconds,
-                "ratios": ratios,
-                "seconds_per_probe_and_step": per_probe,
-            }
-        )
-    header = ["probes", "prefixes", "value size", "together is faster by", "range"]
-    rows = [
-        [
-            each["kind"],
-            str(len(config.prefixes)),
-            str(config.value_size),
-            f"**{median(each['ratios']):.1f}×**",
-            f"{min(each['ratios']):.1f}–{max(each['ratios']):.1f}",
-        ]
-        for each in results
+    alone = [replace(together, prefixes=(n,)) for n in budget.prefixes]
+    seconds: dict[str, list[float]] = {"together": [], "one by one": []}
+    note("compiling")
+    for config in (together, *alone):
+        seconds_of(learner, config)
+    for index in range(options.rounds):
+        seconds["together"].append(seconds_of(learner, together))
+        each = [seconds_of(learner, config) for config in alone]
+        seconds["one by one"].append(sum(each))
+        note(f"round {index + 1} of {options.rounds}")
+    cost = estimate_cost(learner, together, target_sizes=(learner.dim,) * len(TARGETS))
+    flops = cost.forward_flops + cost.probe_flops
+    rate = flops / median(seconds["together"])
+    ratios = np.array(seconds["one by one"]) / np.array(seconds["together"])
+    header = ["probes", "prefixes", "GFLOP/s", "together is faster by", "range"]
+    row = [
+        f"{cost.num_probes:,}",
+        str(len(budget.prefixes)),
+        f"{rate / 1e9:.0f}",
+        f"**{np.median(ratios):.1f}×**",
+        f"{ratios.min():.1f}–{ratios.max():.1f}",
     ]
-    print(markdown(header, rows))
-    settings = {"config": config.as_dict(), "rounds": options.rounds}
-    write(options.out, settings, results)
+    print(markdown(header, [row]))
+    settings = {"config": together.as_dict(), "rounds": options.rounds}
+    found = {"seconds": seconds, "flops": flops, "flops_per_second": rate}
+    write(options.out, settings, [found])
 
 
 if __name__ == "__main__":
