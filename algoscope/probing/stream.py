@@ -12,8 +12,8 @@ prefix and place that probes are trained for.
 Two scalings make training faster and change nothing about what a probe can express.
 States are standardized per unit, over datasets and positions. The reading of a fixed
 place is whitened: its mean is removed, and a linear map makes its covariance the
-identity. On whitened readings Adam reaches in 10⁵ datasets what takes it several times
-as many without. Targets are centered and divided by one scale per prefix.
+identity, so that small directions are learned as fast as large ones. Targets are
+centered and divided by one scale per prefix.
 
 A unit that is constant, and a direction without variance, are scaled to zero. They hold
 no information, but in a transformer written by hand they can be as large as 2³¹ (the
