@@ -13,16 +13,20 @@ import numpy as np
 from algoscope.experiments.experiment import Experiment, Judgment
 from algoscope.experiments.probings import (
     ProbedModels,
+    in_text,
+    layer_tables,
     load_evidence,
     load_others,
     load_probing,
     measure,
     measuring,
+    sample_sizes,
     trainings,
+    weakest,
 )
-from algoscope.experiments.record import Claim, Difference, Table, Verdict
+from algoscope.experiments.record import Claim, Table, Verdict
 from algoscope.foundation.plotting import FORMATS, save_figure
-from algoscope.foundation.text import listed, number, with_interval
+from algoscope.foundation.text import listed, number
 from algoscope.probing import ProbingResult, find_budget
 from algoscope.probing.evidence import Evidence, Margin
 from algoscope.probing.figures import attention_figure, layers_figure, prefixes_figure
@@ -58,41 +62,6 @@ def _sentence(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def in_text(margin: Margin) -> str:
-    """Return a mean with its interval."""
-    return with_interval(margin.mean, margin.low, margin.high)
-
-
-def weakest(margins: list[Margin]) -> Difference:
-    """Return the margin of lowest lower bound, as the difference that decides."""
-    return Difference(*min(margins, key=lambda margin: margin.low))
-
-
-def sample_sizes(evidence: Evidence) -> str:
-    """Return what every number rests on."""
-    result = evidence.first
-    return (
-        f"n = {listed(result.prefixes)}; {result.config['num_test']:,} test datasets, "
-        f"{evidence.seeds} seeds"
-    )
-
-
-def layer_tables(result: ProbingResult, learner: str) -> tuple[Table, ...]:
-    """Return the error per layer of one learner, a table for each target."""
-    tables = []
-    for target in result.targets:
-        found = [result.of(target, kind, learner).per_layer() for kind in result.kinds]
-        rows = tuple(
-            (str(layer), *(with_interval(*(p[place] for p in each)) for each in found))
-            for place, layer in enumerate(
-                result.of(target, result.kinds[0], learner).layers
-            )
-        )
-        title = f"{symbol(target)} in {learner}: relative error"
-        tables.append(Table(title, ("layer", *result.kinds), rows))
-    return tuple(tables)
-
-
 def floor_tables(evidence: Evidence) -> tuple[Table, ...]:
     """Return the error of MLP probes and all floors for every n, a table per target."""
     tables = []
@@ -124,8 +93,8 @@ def _sentences(evidence: Evidence) -> list[str]:
             ]
             layers = evidence.best_layers(target, kind, region)
             sentences.append(
-                f"{symbol(target)}, {kind} probes of {result.learner}: best layers of "
-                f"the seeds {listed(layers)}; relative errors by place: "
+                f"{symbol(target)}, {kind} probes of {result.learner}: best layers by "
+                f"seed {listed(layers)}; relative errors by place: "
                 f"{', '.join(texts)} ({sample_sizes(evidence)})."
             )
     return sentences

@@ -37,7 +37,7 @@ def test_targets_that_are_read_in_order_and_below_all_floors():
         assert claim.seeds == 2
         assert claim.difference is not None
         assert 0 < claim.difference.low <= claim.difference.mean
-        assert "2 seeds" in claim.measured
+        assert "seeds: 2" in claim.measured
     order = claims[figure_4.moment_before_weights].difference
     assert order is not None
     assert (
