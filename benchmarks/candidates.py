@@ -191,7 +191,8 @@ class Trainer:
             )
             data, mask = loop._draw_batch(config, keys, step)
             weights = jnp.asarray(self.weights)
-            weights = weights * mask if config.curriculum else weights
+            if config.curriculum and mask is not None:
+                weights = weights * mask
             gradient = jax.grad(objective)(transformer, data, weights)
             updates, optimizer_state = self.optimizer.update(
                 gradient, optimizer_state, cast(Any, transformer)

@@ -9,8 +9,15 @@ from pathlib import Path
 
 from algoscope.experiments import figure_4
 from algoscope.experiments.experiment import Judgment
-from algoscope.experiments.figure_4 import in_text, layer_tables, sample_sizes, weakest
-from algoscope.experiments.probings import ProbedModels, load_evidence, load_probing
+from algoscope.experiments.probings import (
+    ProbedModels,
+    in_text,
+    layer_tables,
+    load_evidence,
+    load_probing,
+    sample_sizes,
+    weakest,
+)
 from algoscope.experiments.record import Claim
 from algoscope.foundation.plotting import FORMATS, save_figure
 from algoscope.probing.evidence import Evidence

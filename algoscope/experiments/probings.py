@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from algoscope.experiments.learners import Place, Spent, model_or_run, train_runs
+from algoscope.experiments.record import Difference, Table
 from algoscope.foundation import provenance
 from algoscope.foundation.cache import Cache
-from algoscope.foundation.text import listed
+from algoscope.foundation.text import listed, with_interval
 from algoscope.model.learner import InContextLearner
 from algoscope.probing import (
     ProbingConfig,
@@ -27,7 +28,8 @@ from algoscope.probing import (
     probe,
     untrained,
 )
-from algoscope.probing.evidence import Evidence
+from algoscope.probing.evidence import Evidence, Margin
+from algoscope.probing.targets import symbol
 from algoscope.tasks.linear import LinearRegression
 from algoscope.training.config import TrainingConfig
 from algoscope.training.loop import initial_state
@@ -168,3 +170,38 @@ def load_others(directory: Path) -> list[ProbingResult]:
     places = sorted(_probing_directory(directory).glob(f"*/{PROBED}"))
     names = [place.parent for place in places if not place.parent.name.startswith(SEED)]
     return [ProbingResult.load(place) for place in names]
+
+
+def in_text(margin: Margin) -> str:
+    """Return a mean with its interval."""
+    return with_interval(margin.mean, margin.low, margin.high)
+
+
+def weakest(margins: list[Margin]) -> Difference:
+    """Return the margin of lowest lower bound, as the difference that decides."""
+    return Difference(*min(margins, key=lambda margin: margin.low))
+
+
+def sample_sizes(evidence: Evidence) -> str:
+    """Return what every number rests on."""
+    result = evidence.first
+    return (
+        f"n = {listed(result.prefixes)}; {result.config['num_test']:,} test datasets, "
+        f"seeds: {evidence.seeds}"
+    )
+
+
+def layer_tables(result: ProbingResult, learner: str) -> tuple[Table, ...]:
+    """Return the error per layer of one learner, a table for each target."""
+    tables = []
+    for target in result.targets:
+        found = [result.of(target, kind, learner).per_layer() for kind in result.kinds]
+        rows = tuple(
+            (str(layer), *(with_interval(*(p[place] for p in each)) for each in found))
+            for place, layer in enumerate(
+                result.of(target, result.kinds[0], learner).layers
+            )
+        )
+        title = f"{symbol(target)} in {learner}: relative error"
+        tables.append(Table(title, ("layer", *result.kinds), rows))
+    return tuple(tables)

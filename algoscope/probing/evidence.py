@@ -17,8 +17,9 @@ from jaxtyping import Float
 
 from algoscope.comparison.intervals import interval_of, over_seeds, replicates
 from algoscope.probing.floors import closed_form
+from algoscope.probing.measurement import RESAMPLES, Measurement
 from algoscope.probing.places import place_symbol
-from algoscope.probing.result import RESAMPLES, Measurement, ProbingResult
+from algoscope.probing.result import ProbingResult
 from algoscope.probing.targets import symbol
 
 LEARNER = "learner"

@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from algoscope.foundation.plotting import COLORS, STYLES, ResultFigure, owner_of
 from algoscope.foundation.validation import InvalidValueError, require_choice
 from algoscope.probing.floors import closed_form
+from algoscope.probing.measurement import Measure, Measurement
 from algoscope.probing.places import place_symbol
-from algoscope.probing.result import Measure, Measurement, ProbingResult
+from algoscope.probing.result import ProbingResult
 from algoscope.probing.targets import symbol
 
 AXIS_LABELS = {

@@ -24,9 +24,10 @@ from algoscope.model.learner import InContextLearner
 from algoscope.probing.config import ProbingConfig, find_budget
 from algoscope.probing.fitting import Chosen, Fitted, Fitting
 from algoscope.probing.floors import fit_floors
+from algoscope.probing.measurement import Measurement
 from algoscope.probing.places import Place
 from algoscope.probing.positions import POSITION, fit_positions
-from algoscope.probing.result import Measurement, ProbingResult
+from algoscope.probing.result import ProbingResult
 from algoscope.probing.states import Repeat
 from algoscope.probing.stream import PILOT, LearnerStates
 from algoscope.probing.targets import ProbeTarget, find_targets, target_values

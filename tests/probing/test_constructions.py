@@ -19,7 +19,7 @@ from algoscope.model.learner import InContextLearner
 from algoscope.model.tokens import encode_context
 from algoscope.predictors import ridge, sgd
 from algoscope.probing import ProbingConfig, probe, weights_of
-from algoscope.probing.result import Measurement
+from algoscope.probing.measurement import Measurement
 from algoscope.probing.states import TRAINING, Repeat, hidden_states
 from algoscope.probing.targets import target_values
 from algoscope.tasks.linear import LinearRegression

@@ -19,7 +19,7 @@ from algoscope.probing.figures import (
     layers_figure,
     prefixes_figure,
 )
-from algoscope.probing.result import (
+from algoscope.probing.measurement import (
     MeanWithInterval,
     Measurement,
     mean_with_interval,

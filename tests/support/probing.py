@@ -3,7 +3,8 @@
 import numpy as np
 
 from algoscope.probing.evidence import Evidence
-from algoscope.probing.result import Measurement, ProbingResult
+from algoscope.probing.measurement import Measurement
+from algoscope.probing.result import ProbingResult
 
 EARLY, LATE = [1.0, 0.8, 0.1, 0.2, 0.3], [1.0, 0.9, 0.8, 0.1, 0.05]
 PREFIXES = (1, 2, 4, 8)

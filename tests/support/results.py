@@ -15,7 +15,8 @@ from algoscope.experiments.record import Claim, Record, Table
 from algoscope.identification.result import Candidate, Identification, Regime
 from algoscope.model.checkpoints import MODELS
 from algoscope.patching.result import Map, PatchingResult
-from algoscope.probing.result import Measurement, ProbingResult
+from algoscope.probing.measurement import Measurement
+from algoscope.probing.result import ProbingResult
 from algoscope.reporting import report
 
 TEXT = st.text(st.characters(codec=None, categories=None), max_size=40)
