@@ -58,7 +58,7 @@ def chosen_figures(names: tuple[str, ...]) -> list[str]:
 
     Example:
         >>> chosen_figures(("fig2", "fig1", "fig2")), len(chosen_figures(("all",)))
-        (['fig2', 'fig1'], 9)
+        (['fig2', 'fig1'], 10)
     """
     from algoscope.experiments import MODULES
 

@@ -38,7 +38,7 @@ from algoscope.foundation.text import listed, scientific, with_interval
 from algoscope.model.learner import InContextLearner
 from algoscope.predictors import Predictor, ols, ridge
 from algoscope.tasks.linear import LinearRegression
-from algoscope.training.config import TrainingConfig, preset
+from algoscope.training.config import BEST, TrainingConfig, preset
 
 TAIL = "n ≥ 2d"
 REGIONS = (UNDER, TAIL)  # where the Bayes predictor must be nearest
@@ -316,7 +316,7 @@ def _heat_map(axes: Axes, columns: list[SeedGroup], region: str) -> None:
     axes.set_title(f"{region}, n = {span}", fontsize=9)
 
 
-D8 = replace(preset("d8"), num_layers=8, steps=12_000)
+D8 = replace(preset("d8"), steps=12_000, **BEST)
 
 EXPERIMENT = Experiment(
     name="fig2",

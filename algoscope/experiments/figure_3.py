@@ -47,7 +47,7 @@ from algoscope.foundation.plotting import COLORS, STYLES, save_picture
 from algoscope.foundation.text import listed
 from algoscope.predictors import figure_1_references
 from algoscope.tasks.linear import LinearRegression
-from algoscope.training.config import TrainingConfig, preset
+from algoscope.training.config import BEST, TrainingConfig, preset
 from algoscope.training.sweeps.grid import Grid
 
 ORDER = ["gradient descent", "ridge", "OLS"]  # the paper's phases as learners grow
@@ -313,7 +313,7 @@ def _draw_series(axes: Axes, series: Series, wider: bool) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-D8 = replace(preset("d8"), num_layers=8, steps=10_000)
+D8 = replace(preset("d8"), steps=10_000, **BEST)
 D16 = replace(D8, dim=16, num_examples=24)
 SEEDS = {"seed": (0, 1)}
 TUNED = {"learning_rate": (3e-3, D8.learning_rate, 3e-2), **SEEDS}  # for small models

@@ -20,7 +20,7 @@ from algoscope.experiments.experiment import SMOKE, reproduce, total
 from algoscope.experiments.record import RESULT, Record
 from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.validation import InvalidValueError
-from algoscope.training.config import core_seconds, preset
+from algoscope.training.config import RUN_SECONDS, core_seconds, preset
 
 HOUR = 3600
 RESULTS = Path(__file__).parents[2] / "results"
@@ -49,9 +49,10 @@ def test_experiments_that_share_runs_pay_for_them_once():
     assert total(both).seconds == pytest.approx(sum(c.seconds for c in both) - paid)
 
 
-def test_the_estimate_of_the_shipped_model_fits_what_its_training_took():
-    seconds = core_seconds(preset("d8")) / 2
-    assert 1529 / 1.5 < seconds < 1529 * 1.5
+def test_the_estimate_fits_the_step_that_was_timed_on_two_idle_cores():
+    config = preset("d8-deep")
+    step = (core_seconds(config) / 2 - RUN_SECONDS / 2) / config.steps
+    assert step == pytest.approx(0.052, rel=0.3)
 
 
 def test_the_grid_of_the_paper_has_2016_runs():

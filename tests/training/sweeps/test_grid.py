@@ -53,8 +53,9 @@ def test_equal_grids_have_equal_ids_however_they_are_written():
             {"num_layer": (1,)},
             "`axis` must be one of task, dim, prior_variance, noise_variance, "
             "num_examples, num_layers, hidden_size, num_heads, block, activation, "
-            "initialization, recipe, learning_rate, weight_decay, warmup, clip, steps, "
-            "batch_size, curriculum, seed, steps_per_call, evaluate_every, save_every, "
+            "initialization, recipe, learning_rate, weight_decay, warmup, decay, clip, "
+            "loss_weights, steps, batch_size, curriculum, seed, steps_per_call, "
+            "evaluate_every, save_every, "
             "got 'num_layer'. Did you mean 'num_layers'?",
         ),
         ({"seed": ()}, "`seed` must have at least one value, got none."),
