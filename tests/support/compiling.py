@@ -21,6 +21,11 @@ QUICKLY = {
     "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} "
     "--xla_cpu_use_fusion_emitters=false",
 }
+# The first of several programs that compute the same compiles for all of them.
+SHARED = {
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
 
 _options_of_users = compiler.get_compile_options
 

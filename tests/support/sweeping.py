@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Thread
 
-from support.compiling import QUICKLY
+from support.compiling import QUICKLY, SHARED
 
 from algoscope.foundation.files import is_held, load_arrays, owner
 from algoscope.training import run as runs
@@ -42,12 +42,6 @@ TINY = TrainingConfig(
 GRID = Grid(TINY, {"seed": (0, 1, 2)})
 SECONDS = 240.0  # after which something hangs
 
-# The same few programs are compiled once for all tests.
-CACHE = {
-    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-}
-
 
 def start(
     store: Path, engine: str, *more: str, cache: Path, threads: int = 1
@@ -60,7 +54,7 @@ def start(
         text=True,
         env={
             **os.environ,
-            **CACHE,
+            **SHARED,
             **QUICKLY,
             "JAX_COMPILATION_CACHE_DIR": str(cache),
             "NPROC": str(threads),

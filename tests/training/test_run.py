@@ -14,6 +14,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from support.compiling import QUICKLY, SHARED
 from support.progress import Reports
 from support.refusals import refuses
 
@@ -117,6 +118,7 @@ def start(out: Path, moment: str = "", *more: str) -> subprocess.CompletedProces
         capture_output=True,
         text=True,
         timeout=240,
+        env=os.environ | SHARED,
     )
 
 
@@ -399,7 +401,7 @@ def test_two_processes_find_the_weights_that_one_finds(uninterrupted, tmp_path):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"},
+            env=os.environ | QUICKLY | {"GLOO_SOCKET_IFNAME": "lo"},
         )
         for index in range(2)
     ]
