@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.optimized  # Computes for longer than it compiles.
-
 DOCS = Path(__file__).parent.parent / "docs"
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.optimized  # Computes for longer than it compiles.
-
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

@@ -22,8 +22,6 @@ from algoscope.identification.ranking import rank
 from algoscope.identification.suites import SUITES, draw_probes
 from algoscope.predictors import ols, ridge, sgd
 
-pytestmark = pytest.mark.optimized  # Computes for longer than it compiles.
-
 TASK = LinearRegression(dim=2)
 EXAMPLES = 8
 
