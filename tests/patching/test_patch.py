@@ -229,6 +229,14 @@ def test_a_compiled_answer_follows_what_the_probe_reads():
     assert result.maps["weights"].mean[3, 2 * N - 1] == pytest.approx(0, abs=1e-6)
 
 
+def test_every_head_and_mlp_is_ablated_once():
+    names = [each.first for each in patched().ablations]
+    heads = compiled().transformer.layers.w_q.shape[1]
+    assert len(set(names)) == len(names) == 4 * (heads + 1)
+    assert str(parts_of(compiled())[0]) == names[0] == "layer 1, head 1"
+    assert patched().intact.first == "nothing"
+
+
 @settings(max_examples=20)
 @given(st.integers(0, 2**32), st.integers(1, 3), st.integers(3, 6))
 def test_edits_change_the_reading_by_delta(seed, size, hidden):
@@ -296,14 +304,6 @@ def test_an_ablated_part_gives_its_mean(part, pre_norm):
     np.testing.assert_array_equal(
         found[:, : part.layer - 1], hidden[:, : part.layer - 1]
     )
-
-
-def test_every_head_and_mlp_is_ablated_once():
-    names = [each.first for each in patched().ablations]
-    heads = compiled().transformer.layers.w_q.shape[1]
-    assert len(set(names)) == len(names) == 4 * (heads + 1)
-    assert str(parts_of(compiled())[0]) == names[0] == "layer 1, head 1"
-    assert patched().intact.first == "nothing"
 
 
 @pytest.mark.parametrize(
