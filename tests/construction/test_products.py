@@ -83,7 +83,7 @@ def test_unscaled_products_have_the_tabulated_error(name):
 def test_a_small_step_costs_rounding_in_single_precision():
     errors = [paper_difference(d).error(np.float32, 0.1) for d in (1e-3, 1e-5)]
     assert errors[0] == pytest.approx(4.6e-4, rel=0.1)
-    assert errors[1] == pytest.approx(1.7e-3, rel=0.5)
+    assert 1e-3 < errors[1] < 4e-3  # rounding alone, which differs between processors
 
 
 def test_the_shifted_tanh_beats_the_papers_400_times_with_fewer_units():
