@@ -10,6 +10,7 @@ COMPILED = Path(__file__).parent / ".pytest_cache" / "xla"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(COMPILED))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
 os.environ.setdefault("MPLBACKEND", "agg")  # figures are saved, never shown
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as XLA: workers share the cores
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
