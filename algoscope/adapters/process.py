@@ -55,7 +55,8 @@ class ProcessPredictor:
         ... for line in sys.stdin:
         ...     question = json.loads(line)
         ...     mean = sum(question["y"]) / len(question["y"])
-        ...     print(json.dumps({"predictions": [mean] * len(question["queries"])}))
+        ...     reply = {"predictions": [mean] * len(question["queries"])}
+        ...     print(json.dumps(reply), flush=True)
         ... '''
         >>> box = ProcessPredictor([sys.executable, "-c", program], "mean")
         >>> x, y = np.ones((4, 2)), np.arange(4.0)
