@@ -15,6 +15,7 @@ from algoscope.cli.console import (
 )
 from algoscope.foundation.files import json_text
 from algoscope.foundation.text import short
+from algoscope.foundation.validation import require_at_least
 
 UNTRAINED = "untrained"
 FIGURES = ("layers", "prefixes", "attention", "controls")
@@ -50,12 +51,16 @@ class Probe:
     """Where probes read: at yₙ (last_label), at the query, at all labels or positions
     equally, or with learned attention up to the query, or unmasked over all positions.
     The first is the one that figures show."""
+    value_size: int | None = None
+    """Without effect: the first matrix of a probe includes W_v."""
     inner_size: int | None = None
     """The hidden units of an MLP; the paper has 512."""
     learning_rate: float | None = None
     """Highest learning rate of Adam."""
     num_training: int | None = None
     """Datasets to train on, all fresh."""
+    steps: int | None = None
+    """Steps of Adam: as many batches, if --num-training is not given."""
     num_learned: int | None = None
     """Further ones, for learned attention."""
     batch_size: int | None = None
@@ -99,6 +104,9 @@ def run_probe(command: Probe) -> None:
     from algoscope.probing.targets import find_targets, target_sizes
 
     config = replace(find_budget(command.budget), **command.changes)
+    if command.steps is not None and command.num_training is None:
+        require_at_least("steps", command.steps, 1)
+        config = replace(config, num_training=command.steps * config.batch_size)
     targets = find_targets(command.targets)
     learner = load_model(command.model)
     controls = [

@@ -37,6 +37,16 @@ def test_the_command_probes_saves_draws_and_resumes(tmp_path: Path, capsys):
     assert {path: path.stat().st_mtime_ns for path in chunks} == chunks
 
 
+def test_steps_are_batches_of_fresh_datasets(tmp_path: Path):
+    model, out = tmp_path / "model", tmp_path / "out"
+    small_learner().save_pretrained(model)
+    words = ["probe", str(model), "--budget", "smoke", "--out", str(out)]
+    words += ["--prefixes", "1", "--layers", "0", "--kinds", "linear", "--repeats", "1"]
+    words += ["--places", "labels", "--targets", "moment", "--batch-size", "16"]
+    main([*words, "--steps", "3", "--value-size", "8"])
+    assert ProbingResult.load(out).config["num_training"] == 48
+
+
 def test_a_bad_target_costs_one_line(tmp_path: Path, capsys):
     model = tmp_path / "model"
     small_learner().save_pretrained(model)
