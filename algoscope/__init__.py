@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from algoscope.adapters import EstimatorPredictor as EstimatorPredictor
     from algoscope.adapters import FunctionPredictor as FunctionPredictor
     from algoscope.adapters import ProcessPredictor as ProcessPredictor
+    from algoscope.adapters import causal as causal
+    from algoscope.adapters import from_context as from_context
+    from algoscope.adapters import from_torch as from_torch
     from algoscope.adapters import load_target as load_target
     from algoscope.comparison.compare import compare as compare
     from algoscope.comparison.result import Comparison as Comparison
@@ -81,7 +84,10 @@ if TYPE_CHECKING:
     from algoscope.training.sweeps import train_all as train_all
 
 _HOMES = {
-    "adapters": "EstimatorPredictor FunctionPredictor ProcessPredictor load_target",
+    "adapters": (
+        "EstimatorPredictor FunctionPredictor ProcessPredictor causal from_context "
+        "from_torch load_target"
+    ),
     "comparison.compare": "compare",
     "comparison.result": "Comparison",
     "construction": "ALGORITHMS Program build compile_program load_construction",

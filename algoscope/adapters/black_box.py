@@ -41,14 +41,14 @@ class Failures:
     total: int = 0
     first: str = ""
 
-    def add(self, reason: str) -> None:
-        """Count one more."""
+    def add(self, reason: str, count: int = 1) -> None:
+        """Count some more, of one reason."""
         self.first = self.first or reason
-        self.count += 1
+        self.count += count
 
     def raise_if_hopeless(self, name: str) -> None:
         """Raise if the first questions all failed, or more than nine of ten of many."""
-        none_yet = self.count == self.total == FAILURES_AT_FIRST
+        none_yet = self.count == self.total >= FAILURES_AT_FIRST
         enough = self.total >= ENOUGH_QUESTIONS
         if none_yet or (enough and 10 * self.count > 9 * self.total):
             failed = f"failed on {self.count} of {self.total} questions"

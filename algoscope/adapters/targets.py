@@ -1,7 +1,8 @@
 """Learners by what a user types: a model, a reference, or a black box.
 
 `load_target` understands `linear-d8`, `runs/mine`, `ridge(0.1)`,
-`sklearn:Ridge(alpha=0.3)`, `python:module:function` and `cmd:program arguments`.
+`sklearn:Ridge(alpha=0.3)`, `torch:module:factory`, `python:module:function` and
+`cmd:program arguments`.
 """
 
 import ast
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from algoscope.adapters.batched import causal
 from algoscope.adapters.black_box import (
     TIMEOUT,
     EstimatorPredictor,
@@ -24,6 +26,7 @@ from algoscope.adapters.black_box import (
     one_line,
 )
 from algoscope.adapters.process import ProcessPredictor
+from algoscope.adapters.torch import from_torch, is_torch_module
 from algoscope.foundation.validation import (
     InvalidTypeError,
     InvalidValueError,
@@ -38,9 +41,10 @@ def load_target(text: str, timeout: float = TIMEOUT) -> Predictor | BlackBox:
     """Return the learner that `text` names.
 
     It is a shipped model or the directory of one (`linear-d8`, `runs/mine`), a
-    textbook predictor (`ridge(0.1)`), or a black box: `sklearn:Ridge(alpha=0.3)`,
-    `python:module:function` or `cmd:program arguments`. A black box that does not
-    answer a question within `timeout` seconds has no answer to it.
+    textbook predictor (`ridge(0.1)`), a PyTorch model (`torch:module:factory`), or a
+    black box: `sklearn:Ridge(alpha=0.3)`, `python:module:name` (a function, a wrapped
+    model or a regressor) or `cmd:program arguments`. A black box that does not answer
+    a question, or a batch of them, within `timeout` seconds has no answer to it.
 
     Example:
         >>> load_target("sklearn:Ridge(alpha=0.3)").name
@@ -66,7 +70,7 @@ def _reference(text: str) -> Predictor:
     except (ValueError, TypeError):
         if "(" in text or text.lower() in CATALOG:
             raise  # it is meant as a reference, and the parser says what is wrong
-    rule = "be a model, a reference, or start with sklearn:, python: or cmd:"
+    rule = "be a model, a reference, or start with sklearn:, torch:, python: or cmd:"
     raise _rejection(rule, text, _nearest(text, [*shipped_models(), *CATALOG]))
 
 
@@ -104,34 +108,88 @@ def _regressor(text: str, call: str, timeout: float) -> EstimatorPredictor:
     return EstimatorPredictor(_create(kind, arguments, text), text, timeout=timeout)
 
 
-def _imported(
-    text: str, address: str, timeout: float
-) -> FunctionPredictor | EstimatorPredictor:
-    """Return module:name, a function or a regressor, from the current directory."""
+def _imported(text: str, address: str, timeout: float) -> Predictor | BlackBox:
+    """Return what is called module:name, from the current directory."""
+    return _as_predictor(_found(text, address, "python"), text, timeout)
+
+
+def _torch_made(text: str, address: str, timeout: float) -> Predictor | BlackBox:
+    """Return module:factory, a module of PyTorch or a function that makes one."""
+    if address.endswith((".pt", ".pth", ".pt2")):
+        rule = "name a Python module and what makes the model in it"
+        remedy = (
+            "Loading such a file can run code that is hidden in it: write a function "
+            "that creates the model and loads its weights, torch:my_module:my_factory."
+        )
+        raise _rejection(rule, text, remedy)
+    value = _found(text, address, "torch")
+    if not is_torch_module(value) and callable(value):
+        value = _create(value, {}, text)
+    if isinstance(value, BlackBox):
+        return value
+    if not is_torch_module(value):
+        rule = "name a torch.nn.Module or a function that returns one"
+        raise InvalidTypeError("target", rule, f"{text}, {one_line(repr(value), 60)}")
+    return from_torch(value, name=text, timeout=timeout)
+
+
+def _found(text: str, address: str, kind: str) -> Any:
+    """Return what module:name is; `module` may also be a file that ends with .py."""
     module_name, _, name = address.partition(":")
     if not module_name or not name:
-        remedy = "For example: python:my_module:my_function."
-        raise _rejection("be python:module:function", text, remedy)
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+        remedy = f"For example: {kind}:my_module:my_function."
+        raise _rejection(f"be {kind}:module:function", text, remedy)
+    folder, module = Path.cwd(), module_name
+    if module_name.endswith(".py"):
+        folder, module = Path(module_name).resolve().parent, Path(module_name).stem
+    if str(folder) not in sys.path and ("" not in sys.path or folder != Path.cwd()):
+        sys.path.insert(0, str(folder))
     try:
-        value: Any = importlib.import_module(module_name)
+        value: Any = importlib.import_module(module)
     except Exception as error:
-        rule = f"name a module that can be imported from {Path.cwd()}"
+        rule = f"name a module that can be imported from {folder}"
         raise _rejection(rule, text, f"It raised {describe(error)}.") from error
     for part in name.split("."):
         if not hasattr(value, part):
             rule = f"name something in {module_name}"
             raise _rejection(rule, text, _nearest(part, dir(value)))
         value = getattr(value, part)
+    return value
+    return _as_predictor(value, text, timeout)
+
+
+def _as_predictor(value: Any, text: str, timeout: float) -> Predictor | BlackBox:
+    """Return an object of a user as a predictor, by what it is.
+
+    A function of two arguments is causal, one of three answers single questions.
+    """
     if isinstance(value, type) and hasattr(value, "fit"):
         value = _create(value, {}, text)
+    if isinstance(value, (Predictor, BlackBox)):
+        return value
+    if is_torch_module(value):
+        return from_torch(value, name=text, timeout=timeout)
     if is_regressor(value):
         return EstimatorPredictor(value, text, timeout=timeout)
     if isinstance(value, type) or not callable(value):
-        rule = "name a function f(X, y, x_query) or a regressor"
+        rule = "name a function, a model or a regressor"
         raise InvalidTypeError("target", rule, f"{text}, {one_line(repr(value), 60)}")
+    if _num_arguments(value) == 2:
+        return causal(value, name=text, timeout=timeout)
     return FunctionPredictor(value, text, timeout)
+
+
+def _num_arguments(function: Any) -> int | None:
+    """Return how many arguments a function must be given, if it tells."""
+    try:
+        known = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    ordered = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    )
+    return sum(p.kind in ordered and p.default is p.empty for p in known)
 
 
 def _program(text: str, command: str, timeout: float) -> ProcessPredictor:
@@ -147,21 +205,20 @@ def _program(text: str, command: str, timeout: float) -> ProcessPredictor:
     return ProcessPredictor(words, text, timeout)
 
 
-_KINDS: dict[str, Callable[[str, str, float], BlackBox]] = {
+_KINDS: dict[str, Callable[[str, str, float], Predictor | BlackBox]] = {
     "sklearn": _regressor,
     "python": _imported,
+    "torch": _torch_made,
     "cmd": _program,
 }
 
 
-def _create(kind: type, arguments: dict[str, Any], text: str) -> Any:
+def _create(kind: Callable[..., Any], arguments: dict[str, Any], text: str) -> Any:
     try:
         return kind(**arguments)
     except Exception as error:
         remedy = f"It raised {describe(error)}."
-        raise _rejection(
-            "name a class that can be instantiated", text, remedy
-        ) from error
+        raise _rejection("name something that can be created", text, remedy) from error
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

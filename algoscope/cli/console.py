@@ -143,11 +143,12 @@ def find_target(command: Any) -> tuple[Any, Any]:
     from algoscope.model.learner import InContextLearner
     from algoscope.tasks.linear import LinearRegression
 
-    predictor = load_target(command.target, timeout=command.timeout)
-    if not isinstance(predictor, InContextLearner):
+    predictor: Any = load_target(command.target, timeout=command.timeout)
+    if getattr(predictor, "task", None) is None:
         dim = command.dim or DEFAULT_DIM
         return predictor, LinearRegression(dim, **given(command, VARIANCES))
-    _allow_precision(predictor)
+    if isinstance(predictor, InContextLearner):
+        _allow_precision(predictor)
     if command.dim not in (None, predictor.dim):
         raise InvalidValueError("dim", f"be the model's {predictor.dim}", command.dim)
     return predictor, task_for(predictor, command)

@@ -19,7 +19,7 @@ from algoscope.comparison.metrics import (
     Samples,
     mean_over_region,
 )
-from algoscope.comparison.predict import counted, held_out
+from algoscope.comparison.predict import counted, held_out, is_slow
 from algoscope.comparison.result import LABELS, Comparison
 from algoscope.foundation import provenance
 from algoscope.foundation.progress import Progress, Steps, shown
@@ -29,7 +29,6 @@ from algoscope.foundation.validation import (
     require_choice,
     require_positive,
 )
-from algoscope.model.learner import InContextLearner
 from algoscope.predictors import (
     BlackBox,
     Predictor,
@@ -41,7 +40,8 @@ from algoscope.tasks.task import Task
 
 DEFAULT_EXAMPLES = 20
 DEFAULT_DATASETS = 10_000
-BLACK_BOX_DATASETS = 200  # the default for a learner outside JAX, which is slower
+# The defaults for learners outside JAX, asked in batches or one question at a time.
+BATCHED_DATASETS, BLACK_BOX_DATASETS = 2_000, 200
 
 
 def compare(
@@ -88,8 +88,7 @@ def compare(
     """
     task, num_examples = asked_on(learner, task, num_examples)
     if num_datasets is None:
-        is_black_box = isinstance(learner, BlackBox)
-        num_datasets = BLACK_BOX_DATASETS if is_black_box else DEFAULT_DATASETS
+        num_datasets = _enough_for(learner)
     require_at_least("num_examples", num_examples, 1)
     require_at_least("num_costly_datasets", num_costly_datasets, 1)
     num_queries = 4 * task.dim if num_queries is None else num_queries
@@ -166,20 +165,29 @@ def asked_on(
 
     A model knows both; for any other predictor the task must be given.
     """
-    is_model = isinstance(predictor, InContextLearner)
+    task, room = task or known_task(predictor), getattr(predictor, "max_examples", None)
     if task is None:
-        if not is_model:
-            rule = f"be given for {predictor.name}, which does not know its task"
-            remedy = "For example `LinearRegression(dim=4)`."
-            raise InvalidValueError("task", rule, "None", remedy)
-        task = predictor.task
+        rule = f"be given for {predictor.name}, which does not know its task"
+        remedy = "For example `LinearRegression(dim=4)`."
+        raise InvalidValueError("task", rule, "None", remedy)
     if num_examples is None:
-        num_examples = predictor.max_examples if is_model else DEFAULT_EXAMPLES
-    elif is_model and num_examples > predictor.max_examples:
-        room = predictor.max_examples
+        return task, room or DEFAULT_EXAMPLES
+    if room is not None and num_examples > room:
         rule = f"be at most {room}, the context length of {predictor.name}"
         raise InvalidValueError("num_examples", rule, num_examples)
     return task, num_examples
+
+
+def known_task(predictor: Predictor | BlackBox) -> Task | None:
+    """Return the task that a model was trained on, or None."""
+    return getattr(predictor, "task", None)
+
+
+def _enough_for(learner: Predictor | BlackBox) -> int:
+    """Return how many datasets are asked about by default."""
+    if is_slow(learner):
+        return BLACK_BOX_DATASETS
+    return BATCHED_DATASETS if isinstance(learner, BlackBox) else DEFAULT_DATASETS
 
 
 def _is_costly(metric: str) -> bool:

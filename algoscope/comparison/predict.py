@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Key
 from algoscope.foundation.progress import Progress
 from algoscope.foundation.validation import InvalidValueError, require_at_least
 from algoscope.predictors import (
+    BatchedBox,
     BlackBox,
     Predictor,
     PredictorFailedError,
@@ -69,10 +70,16 @@ def _sample(task: Task, keys: Key[Array, " datasets"], num_examples: int) -> Dat
 def predict_all(predictor: Predictor | BlackBox, x: Inputs, y: Labels) -> Labels:
     """Return the predictions at every position of every dataset.
 
-    A black box is not asked for predictions from no examples: these are NaN.
+    A black box that answers single questions is not asked for predictions from no
+    examples: these are NaN.
     """
     total = len(x)
     require_at_least("number of datasets", total, 1)
+    if isinstance(predictor, BatchedBox):
+        rows = (row for part in predictor.batches(x, y) for row in part)
+        if isinstance(predictor, CountedBatches):
+            predictor.total += y[:, 1:].size
+        return _written(predictor, rows, np.full(y.shape, np.nan))
     if isinstance(predictor, BlackBox):
         questions = (
             Question(x[i, :n], y[i, :n], x[i, n : n + 1])
@@ -195,16 +202,41 @@ class Counted:
     def answers(self, questions: Iterable[Question], /) -> Iterator[np.ndarray]:
         """Yield the answers of the box, and count them."""
         for answer in self.box.answers(questions):
-            self.done += 1
-            self.progress(f"asking {self.name}", self.done, self.total)
+            self.report(1)
             yield answer
+
+    def report(self, count: int) -> None:
+        """Report so many more answers."""
+        self.done += count
+        self.progress(f"asking {self.name}", self.done, self.total)
+
+
+class CountedBatches(Counted):
+    """The same for a box that answers in batches."""
+
+    def __init__(self, box: BatchedBox, progress: Progress):
+        super().__init__(box, progress)
+        self._batches = box.batches
+
+    def batches(self, x: Inputs, y: Labels, /) -> Iterator[Labels]:
+        """Yield the answers of the box, and count them."""
+        for part in self._batches(x, y):
+            self.report(part[:, 1:].size)
+            yield part
 
 
 def counted(predictor: AnyPredictor, progress: Progress) -> AnyPredictor | Counted:
     """Return a black box that reports its answers; any other predictor unchanged."""
+    if isinstance(predictor, BatchedBox):
+        return CountedBatches(predictor, progress)
     return (
         Counted(predictor, progress) if isinstance(predictor, BlackBox) else predictor
     )
+
+
+def is_slow(predictor: Predictor | BlackBox) -> bool:
+    """Return whether a predictor is asked one question at a time."""
+    return isinstance(predictor, BlackBox) and not isinstance(predictor, BatchedBox)
 
 
 def ask(
@@ -221,19 +253,28 @@ def _collect(
     questions: Iterable[Question],
     answers: Float[np.ndarray, "questions queries"],
 ) -> Float[np.ndarray, "questions queries"]:
-    """Write the box's answers into `answers`, as many as it gives.
+    """Return the box's answers to the questions."""
+    return _written(box, ask(box, questions, len(answers)), answers)
+
+
+def _written(
+    box: BlackBox,
+    rows: Iterable[np.ndarray],
+    answers: Float[np.ndarray, "rows columns"],
+) -> Float[np.ndarray, "rows columns"]:
+    """Write the rows into `answers`, as many as the box gives.
 
     If the box fails after some answers, these are kept, with a warning.
     """
     done = 0
     try:
-        for answer in ask(box, questions, len(answers)):
-            answers[done] = answer
+        for row in rows:
+            answers[done] = row
             done += 1
     except PredictorFailedError as error:
         if np.all(np.isnan(answers)):
             raise
         warnings.warn(
-            f"{error} {done} of {len(answers)} answers are kept.", stacklevel=3
+            f"{error} {done} of {len(answers)} answers are kept.", stacklevel=4
         )
     return answers

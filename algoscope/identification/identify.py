@@ -13,13 +13,14 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from algoscope.comparison.compare import DEFAULT_EXAMPLES, asked_on
+from algoscope.comparison.compare import DEFAULT_EXAMPLES, asked_on, known_task
 from algoscope.comparison.intervals import regime_spans
 from algoscope.comparison.linearization import implied_weights, influences
 from algoscope.comparison.metrics import cosine_similarity, squared_distance
 from algoscope.comparison.predict import (
     counted,
     held_out,
+    is_slow,
     predict_exactly,
     predict_queries,
 )
@@ -48,7 +49,6 @@ from algoscope.identification.suites import (
     draw_probes,
     most_contested,
 )
-from algoscope.model.learner import InContextLearner
 from algoscope.predictors import BlackBox, Predictor, PredictorFailedError
 from algoscope.tasks.task import Task
 
@@ -106,12 +106,11 @@ def identify(
     num_examples = num_examples or min(room, DEFAULT_EXAMPLES)
     require_at_least("num_examples", num_examples, 2)
     if num_datasets is None:
-        is_black_box = isinstance(predictor, BlackBox)
-        num_datasets = BLACK_BOX_DATASETS if is_black_box else DATASETS
+        num_datasets = BLACK_BOX_DATASETS if is_slow(predictor) else DATASETS
     require_at_least("num_datasets", num_datasets, 16)
     require_at_least("seed", seed, 0)
     if domain is None:
-        domain = "task" if isinstance(predictor, InContextLearner) else "everywhere"
+        domain = "task" if known_task(predictor) else "everywhere"
     require_choice("domain", domain, THRESHOLD)
     with shown(progress) as report:
         return _identify(
@@ -255,8 +254,8 @@ def gather_evidence(
     `influence` is the mean cosine and squared distance of ∂ŷ/∂y; `symmetries` are the
     relative changes of predictions under each symmetry, 0 where it is kept.
     """
-    is_black_box = isinstance(predictor, BlackBox)
-    count = EVIDENCE_BLACK_BOX_DATASETS if is_black_box else EVIDENCE_DATASETS
+    slow = is_slow(predictor)
+    count = EVIDENCE_BLACK_BOX_DATASETS if slow else EVIDENCE_DATASETS
     num_examples = spans[-1][2]
     x, y = held_out(
         task, num_datasets=count, num_examples=num_examples + 1, seed=seed + 1

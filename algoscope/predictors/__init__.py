@@ -27,6 +27,7 @@ from algoscope.predictors.optimal_rates import (
     optimal_preconditioned_gd as optimal_preconditioned_gd,
 )
 from algoscope.predictors.optimal_rates import tuned_gd as tuned_gd
+from algoscope.predictors.protocols import BatchedBox as BatchedBox
 from algoscope.predictors.protocols import BlackBox as BlackBox
 from algoscope.predictors.protocols import LinearPredictor as LinearPredictor
 from algoscope.predictors.protocols import Predictor as Predictor

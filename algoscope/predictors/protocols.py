@@ -97,6 +97,22 @@ class BlackBox(Protocol):
     ) -> Iterator[Float[np.ndarray, " queries"]]: ...
 
 
+@runtime_checkable
+class BatchedBox(BlackBox, Protocol):
+    """A black box that answers many questions in one call.
+
+    `batches` yields the predictions at every position of some datasets, from what is
+    before it, until all datasets are answered. They are NaN where there is no answer.
+    """
+
+    def batches(
+        self,
+        x: Float[np.ndarray, "datasets examples dim"],
+        y: Float[np.ndarray, "datasets examples"],
+        /,
+    ) -> Iterator[Float[np.ndarray, "some examples"]]: ...
+
+
 @dataclass(frozen=True)
 class LinearPredictor:
     """A predictor whose hypotheses are linear, x′ ↦ wᵀx′, with weights w(D).

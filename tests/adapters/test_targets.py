@@ -98,15 +98,19 @@ FOR_EXAMPLE = "For example: sklearn:Ridge(alpha=0.3)."
     [
         (
             "linear-d9",
-            "be a model, a reference, or start with sklearn:, python: or cmd:",
+            "be a model, a reference, or start with sklearn:, torch:, python: or cmd:",
             "Did you mean 'linear-d8'?",
         ),
         (
             "ridgee",
-            "be a model, a reference, or start with sklearn:, python: or cmd:",
+            "be a model, a reference, or start with sklearn:, torch:, python: or cmd:",
             "Did you mean 'ridge'?",
         ),
-        ("", "be a model, a reference, or start with sklearn:, python: or cmd:", ""),
+        (
+            "",
+            "be a model, a reference, or start with sklearn:, torch:, python: or cmd:",
+            "",
+        ),
         ("runs/no-such-run", "be a directory that exists", ""),
         (
             "sklearn:Rigde()",
@@ -167,7 +171,7 @@ def test_modules_that_do_not_give_a_learner_are_rejected(module, tmp_path):
         "Did you mean 'mean'?",
     ):
         load_target(f"python:{module}:maen")
-    rule = r"must name a function f\(X, y, x_query\) or a regressor, got python:"
+    rule = "must name a function, a model or a regressor, got python:"
     for name in ("number", "Other"):
         with pytest.raises(TypeError, match=f"{rule}{module}:{name}"):
             load_target(f"python:{module}:{name}")
