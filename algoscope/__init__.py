@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from algoscope.adapters import EstimatorPredictor as EstimatorPredictor
     from algoscope.adapters import FunctionPredictor as FunctionPredictor
+    from algoscope.adapters import OpenedModule as OpenedModule
     from algoscope.adapters import ProcessPredictor as ProcessPredictor
     from algoscope.adapters import load_target as load_target
     from algoscope.comparison.compare import compare as compare
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from algoscope.identification import identify as identify
     from algoscope.model.checkpoints import shipped_models as shipped_models
     from algoscope.model.learner import InContextLearner as InContextLearner
+    from algoscope.model.opened import OpenedLearner as OpenedLearner
     from algoscope.model.transformer import ForwardPass as ForwardPass
     from algoscope.model.transformer import Transformer as Transformer
     from algoscope.patching import PatchingConfig as PatchingConfig
@@ -81,7 +83,9 @@ if TYPE_CHECKING:
     from algoscope.training.sweeps import train_all as train_all
 
 _HOMES = {
-    "adapters": "EstimatorPredictor FunctionPredictor ProcessPredictor load_target",
+    "adapters": (
+        "EstimatorPredictor FunctionPredictor OpenedModule ProcessPredictor load_target"
+    ),
     "comparison.compare": "compare",
     "comparison.result": "Comparison",
     "construction": "ALGORITHMS Program build compile_program load_construction",
@@ -90,6 +94,7 @@ _HOMES = {
     "identification": "Identification identify",
     "model.checkpoints": "shipped_models",
     "model.learner": "InContextLearner",
+    "model.opened": "OpenedLearner",
     "model.transformer": "ForwardPass Transformer",
     "patching": "PatchingConfig PatchingResult patch",
     "predictors": (

@@ -2,7 +2,8 @@
 
 A `Stream` draws fresh datasets inside the program that trains probes, computes their
 targets in float64 and the states to read, and scales both. What is read are the hidden
-states of a learner (`LearnerStates`), or quantities of the data (see `floors`).
+states of a learner (`LearnerStates`, or `called` if JAX cannot trace it), or quantities
+of the data (see `floors`).
 
 A dataset is keyed by the step and its place in the batch, so a stream can be resumed at
 any step. The states of a batch are computed in parts, one on each device; then every
@@ -39,6 +40,7 @@ from algoscope.comparison.predict import HELD_OUT
 from algoscope.foundation import largest_divisor
 from algoscope.model.tokens import encode_context
 from algoscope.model.transformer import Transformer
+from algoscope.probing.called import CalledStates
 from algoscope.probing.targets import ProbeTarget
 from algoscope.tasks.task import Dataset, Task
 
@@ -195,7 +197,11 @@ def on_cores(
     """
     with jax.enable_x64(True):
         found = _on_cores(function, mesh, specs, fixed, arguments)
-        return jax.block_until_ready(found)
+        jax.block_until_ready(found)
+    for each in arguments:
+        if isinstance(each, Stream) and isinstance(each.source, CalledStates):
+            each.source.raise_failure()
+    return found
 
 
 def own_places(batch_size: int) -> Int[Array, " part"]:
