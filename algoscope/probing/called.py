@@ -1,76 +1,54 @@
 """Hidden states of a learner that JAX cannot trace, as a source of probes.
 
-The compiled program that trains probes calls back to Python for the states of every
-batch. Each device calls from a thread of its own; a lock lets one of them in at a time.
+A compiled program cannot call such a learner: with several devices, JAX's callbacks
+wait for each other forever. So its states are computed before the program starts, for
+all datasets that the program will draw, and the program takes them as an argument. A
+`Shown` dataset holds its states; `CalledStates` is the source that reads them there.
 
-A call must not raise inside the program: the other devices would wait forever for the
-one that failed. So the first failure is kept, the states are NaN, and `raise_failure`
-raises it once the program has returned.
-
-Numbers cross the border as bits. In the threads of the devices JAX is in its default
-mode, where it would round float64 to float32.
+One call of a program gets as many datasets as `ROOM` allows.
 """
-
-import threading
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, UInt32
+from jaxtyping import Array, Float, Int
 
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.model.opened import Inputs, Labels, OpenedLearner
 from algoscope.tasks.task import Dataset
 
+ROOM = 2**28  # bytes of states that one program is given
+
 States = Float[np.ndarray, "batch layers time hidden"]
-Bits = UInt32[Array | np.ndarray, "*shape 2"]  # of numbers in float64
 
 
-class _Caller:
-    """Calls a learner, one thread at a time, and keeps its first failure."""
+class Shown(Dataset):
+    """Datasets with their hidden states."""
 
-    def __init__(self, learner: OpenedLearner, layers: tuple[int, ...]):
-        self.learner, self.layers = learner, layers
-        self.failure: Exception | None = None
-        self._lock = threading.Lock()
+    states: Float[Array, "*batch layers time hidden"]
 
-    def shape(self, x: Inputs) -> tuple[int, int, int, int]:
-        """Return the shape of the states for such inputs."""
-        time = 2 * x.shape[1] - 1
-        return (x.shape[0], len(self.layers), time, self.learner.hidden_size)
 
-    def states(self, x: Inputs, y: Labels) -> States:
-        """Return H⁽ˡ⁾ of the layers, checked."""
-        found = np.asarray(self.learner.hidden_states(np.asarray(x), np.asarray(y)))
-        batch, _, *rest = self.shape(x)
-        wanted = (batch, self.learner.num_layers + 1, *rest)
-        what = f"hidden states of {self.learner.name}"
-        if found.shape != wanted or found.dtype.kind != "f":
-            rule = f"be real numbers of shape {wanted}"
-            got = f"shape {found.shape} and dtype {found.dtype}"
-            raise InvalidValueError(what, rule, got)
-        if not np.all(np.isfinite(found)):
-            raise InvalidValueError(what, "be finite", "NaN or infinity")
-        return found[:, np.asarray(self.layers)]
+class GivenStates(eqx.Module):
+    """The states of whole batches, one for each of some successive steps."""
 
-    def call(self, x: Bits, y: Bits) -> Bits:
-        """Return the same, or NaN after a failure."""
-        x, y = (np.array(bits).view(np.float64)[..., 0] for bits in (x, y))
-        found = np.full(self.shape(x), np.nan)
-        with self._lock:
-            if self.failure is None:
-                try:
-                    found[:] = self.states(x, y)
-                except Exception as error:
-                    self.failure = error
-        return found[..., None].view(np.uint32)
+    states: Float[Array | np.ndarray, "steps batch layers time hidden"]
+    first: Int[Array | np.ndarray, ""]  # the step of the first batch
+
+    def show(
+        self, data: Dataset, step: Int[Array, ""], places: Int[Array, " part"]
+    ) -> Shown:
+        """Return the datasets at these places of a step's batch with their states."""
+        own = jax.lax.dynamic_index_in_dim(
+            self.states, step - self.first, keepdims=False
+        )
+        return Shown(data.x, data.y, data.w, own[places])
 
 
 class CalledStates(eqx.Module):
-    """The hidden states of some layers, computed outside of the compiled program."""
+    """The hidden states of some layers, as datasets show them."""
 
-    caller: _Caller = eqx.field(static=True)
+    learner: OpenedLearner = eqx.field(static=True)
+    layers: tuple[int, ...] = eqx.field(static=True)
     dtype: str = eqx.field(static=True)
 
     @classmethod
@@ -78,23 +56,43 @@ class CalledStates(eqx.Module):
         cls, learner: OpenedLearner, layers: tuple[int, ...], x: Inputs, y: Labels
     ) -> "CalledStates":
         """Return the source of a learner that answers on these datasets."""
-        caller = _Caller(learner, layers)
-        return cls(caller, caller.states(x, y).dtype.name)
+        found = _states(learner, layers, np.asarray(x), np.asarray(y))
+        return cls(learner, layers, found.dtype.name)
 
     def __call__(self, data: Dataset) -> Float[Array, "part layers time hidden"]:
-        """Return H⁽ˡ⁾ of the layers, or NaN after a failure."""
-        shape = jax.ShapeDtypeStruct((*self.caller.shape(data.x), 2), jnp.uint32)
-        bits = (_bits_of(values) for values in (data.x, data.y))
-        found = jax.pure_callback(self.caller.call, shape, *bits)
-        states = jax.lax.bitcast_convert_type(found, jnp.float64)
-        return states.astype(self.dtype)
+        """Return the states that the datasets show."""
+        assert isinstance(data, Shown)
+        return data.states
 
-    def raise_failure(self) -> None:
-        """Raise what went wrong in a call, if anything did."""
-        failure, self.caller.failure = self.caller.failure, None
-        if failure is not None:
-            raise failure
+    def num_steps(self, wanted: int, batch_size: int, time: int) -> int:
+        """Return how many batches one program is given, at most as many as wanted."""
+        units = batch_size * len(self.layers) * time * self.learner.hidden_size
+        return max(1, min(wanted, ROOM // (units * np.dtype(self.dtype).itemsize)))
+
+    def given(self, data: Dataset, first: int, room: int) -> GivenStates:
+        """Return the states of batches [steps, batch, …], filled up to `room` steps.
+
+        One room for all calls: one shape, one compilation.
+        """
+        parts = zip(np.asarray(data.x), np.asarray(data.y), strict=True)
+        found = [_states(self.learner, self.layers, *part) for part in parts]
+        states = np.zeros((room, *found[0].shape), self.dtype)
+        states[: len(found)] = found
+        return GivenStates(states, np.array(first))
 
 
-def _bits_of(values: Float[Array, " *shape"]) -> Bits:
-    return jax.lax.bitcast_convert_type(values.astype(jnp.float64), jnp.uint32)
+def _states(
+    learner: OpenedLearner, layers: tuple[int, ...], x: Inputs, y: Labels
+) -> States:
+    """Return H⁽ˡ⁾ of some layers of a learner, checked."""
+    found = np.asarray(learner.hidden_states(x, y))
+    time = 2 * x.shape[1] - 1
+    wanted = (len(x), learner.num_layers + 1, time, learner.hidden_size)
+    what = f"hidden states of {learner.name}"
+    if found.shape != wanted or found.dtype.kind != "f":
+        rule = f"be real numbers of shape {wanted}"
+        got = f"shape {found.shape} and dtype {found.dtype}"
+        raise InvalidValueError(what, rule, got)
+    if not np.all(np.isfinite(found)):
+        raise InvalidValueError(what, "be finite", "NaN or infinity")
+    return found[:, np.asarray(layers)]
