@@ -16,13 +16,18 @@ import copy
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from algoscope.adapters.black_box import describe
-from algoscope.adapters.residual_stream import ResidualStream, as_numpy, find_blocks
+from algoscope.adapters.residual_stream import (
+    ResidualStream,
+    as_numpy,
+    find_blocks,
+    import_torch,
+)
 from algoscope.foundation.files import digest_of_arrays
 from algoscope.foundation.validation import (
     InvalidTypeError,
@@ -43,9 +48,6 @@ from algoscope.model.opened import (
 from algoscope.predictors import PredictorFailedError, Question
 from algoscope.tasks.linear import LinearRegression
 from algoscope.tasks.task import Task
-
-if TYPE_CHECKING:
-    import torch
 
 MAX_EXAMPLES = 40  # as many as the paper's longest sequences have
 BATCH = 256  # datasets per forward pass
@@ -81,7 +83,7 @@ class OpenedModule:
 
     def __init__(
         self,
-        module: "torch.nn.Module",
+        module: Any,
         dim: int,
         layers: str | Sequence[str],
         *,
@@ -93,7 +95,7 @@ class OpenedModule:
         dtype: Any = None,
         batch_size: int = BATCH,
     ):
-        import torch
+        torch = import_torch()
 
         if not isinstance(module, torch.nn.Module):
             raise InvalidTypeError("module", "be a torch.nn.Module", repr(module))
@@ -136,7 +138,7 @@ class OpenedModule:
     @property
     def digest(self) -> str:
         """A text that differs between modules with other weights or another form."""
-        import torch
+        torch = import_torch()
 
         weights = {
             f"{name} {value.dtype} {tuple(value.shape)}": _bytes_of(value)
@@ -151,8 +153,14 @@ class OpenedModule:
 
     def predict(self, x: Inputs, y: Labels, /) -> Float[np.ndarray, "batch examples"]:
         """Return the prediction at every x from the examples before it."""
+        return np.concatenate(list(self.batches(x, y)))
+
+    def batches(
+        self, x: Inputs, y: Labels, /
+    ) -> Iterator[Float[np.ndarray, "some examples"]]:
+        """Yield the same, some datasets at a time."""
         x, y = self._checked(x, y)
-        return np.concatenate([self._run(x[i], y[i]) for i in self._parts(x)])
+        yield from (self._run(x[some], y[some]) for some in self._parts(x))
 
     def hidden_states(self, x: Inputs, y: Labels, /) -> HiddenStates:
         """Return H⁽⁰⁾, …, H⁽ᴸ⁾ of every dataset, at the tokens up to its last x."""
@@ -193,7 +201,7 @@ class OpenedModule:
 
     def shuffled(self, seed: int = 0) -> "OpenedModule":
         """Return a control: a copy with the entries of each weight tensor shuffled."""
-        import torch
+        torch = import_torch()
 
         other = copy.copy(self)
         other.module, other._lock = copy.deepcopy(self.module), threading.RLock()
@@ -227,7 +235,7 @@ class OpenedModule:
         self, x: np.ndarray, y: np.ndarray, stream: "ResidualStream | None" = None
     ) -> np.ndarray:
         """Return the predictions of one forward pass, watched by a stream."""
-        import torch
+        torch = import_torch()
 
         given = [
             torch.as_tensor(np.array(values), dtype=self._dtype, device=self._device)
@@ -256,7 +264,7 @@ def _own_prediction(module: Any, x: Any, y: Any) -> Any:
 
 
 @contextmanager
-def _evaluating(module: "torch.nn.Module") -> Iterator[None]:
+def _evaluating(module: Any) -> Iterator[None]:
     """Switch to evaluation mode, and restore the mode of every part afterwards."""
     modes = [(part, part.training) for part in module.modules()]
     module.eval()
@@ -267,9 +275,9 @@ def _evaluating(module: "torch.nn.Module") -> Iterator[None]:
             part.training = mode
 
 
-def _device_of(module: "torch.nn.Module", device: str | None) -> "torch.device":
+def _device_of(module: Any, device: str | None) -> Any:
     """Return the device of the weights; reject another one, and more than one."""
-    import torch
+    torch = import_torch()
 
     own = {value.device for value in module.parameters()}
     if any(each.type == "meta" for each in own):
@@ -294,9 +302,9 @@ def _device_of(module: "torch.nn.Module", device: str | None) -> "torch.device":
     return wanted
 
 
-def _dtype_of(module: "torch.nn.Module", dtype: Any) -> "torch.dtype":
+def _dtype_of(module: Any, dtype: Any) -> Any:
     """Return the dtype of inputs, by default that of the first weights."""
-    import torch
+    torch = import_torch()
 
     if dtype is None:
         floating = (v.dtype for v in module.parameters() if v.is_floating_point())
@@ -308,9 +316,9 @@ def _dtype_of(module: "torch.nn.Module", dtype: Any) -> "torch.dtype":
     return found
 
 
-def _bytes_of(value: "torch.Tensor") -> np.ndarray:
+def _bytes_of(value: Any) -> np.ndarray:
     """Return the bytes of a tensor, whatever its dtype."""
-    import torch
+    torch = import_torch()
 
     flat = value.detach().to("cpu").contiguous().flatten()
     return flat.view(torch.uint8).numpy()

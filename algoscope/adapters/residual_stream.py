@@ -7,7 +7,8 @@ an edit, it replaces those of one layer.
 
 import difflib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -15,16 +16,13 @@ from jaxtyping import Float
 from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
 from algoscope.model.opened import StateEdit, apply_edit
 
-if TYPE_CHECKING:
-    import torch
-
 Blocks = Mapping[str, Any]  # modules by their paths
 EXAMPLE = "For example: layers='transformer.h'."
 
 
-def find_blocks(module: "torch.nn.Module", layers: str | Sequence[str]) -> Blocks:
+def find_blocks(module: Any, layers: str | Sequence[str]) -> Blocks:
     """Return the blocks that `layers` names, by their paths."""
-    import torch
+    torch = import_torch()
 
     if isinstance(layers, str):
         within = _part(module, layers)
@@ -45,7 +43,7 @@ def find_blocks(module: "torch.nn.Module", layers: str | Sequence[str]) -> Block
     return found
 
 
-def _part(module: "torch.nn.Module", path: str) -> Any:
+def _part(module: Any, path: str) -> Any:
     try:
         return module.get_submodule(path)
     except AttributeError:
@@ -54,9 +52,9 @@ def _part(module: "torch.nn.Module", path: str) -> Any:
         raise InvalidValueError("layers", rule, f"'{path}'", suggestion) from None
 
 
-def _suggestion(module: "torch.nn.Module", path: str) -> str:
+def _suggestion(module: Any, path: str) -> str:
     """Return the list of blocks whose path is nearest, or that there is none."""
-    import torch
+    torch = import_torch()
 
     kinds = (torch.nn.ModuleList, torch.nn.Sequential)
     known = [name for name, part in module.named_modules() if isinstance(part, kinds)]
@@ -117,7 +115,7 @@ class ResidualStream:
             raise InvalidValueError("layers", rule, f"'{missing}', which did not run")
 
     def _enter_first(self, module: Any, args: tuple, kwargs: dict) -> Any:
-        import torch
+        torch = import_torch()
 
         if args:
             return (self._pass(0, args[0]), *args[1:]), kwargs
@@ -132,7 +130,7 @@ class ResidualStream:
 
     def _pass(self, layer: int, h: Any) -> Any:
         """Return the states to go on with; reject what is no residual stream."""
-        import torch
+        torch = import_torch()
 
         name = self._names[layer]
         if layer != self._seen:
@@ -169,11 +167,21 @@ class ResidualStream:
         return torch.cat([put, h[:, shown:]], dim=1)
 
 
-def as_numpy(values: "torch.Tensor") -> np.ndarray:
+def as_numpy(values: Any) -> np.ndarray:
     """Return a tensor as a NumPy array; half precision, which it lacks, as float32."""
-    import torch
+    torch = import_torch()
 
     plain = values.detach().to("cpu")
     if plain.dtype not in (torch.float32, torch.float64):
         plain = plain.to(torch.float32)
     return plain.numpy()
+
+
+def import_torch() -> Any:
+    """Return PyTorch, or explain how to install it."""
+    try:
+        return import_module("torch")
+    except ModuleNotFoundError:
+        remedy = "Install it: pip install 'algoscope[torch]'."
+        rule = "be used with PyTorch installed"
+        raise InvalidValueError("module", rule, "no PyTorch", remedy) from None

@@ -4,6 +4,7 @@ import re
 from functools import cache
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.refusals import refused, refuses
@@ -23,7 +24,6 @@ from algoscope.predictors import BlackBox, PredictorFailedError, Question  # noq
 from algoscope.probing import ProbingConfig, probe  # noqa: E402
 from algoscope.tasks.linear import LinearRegression  # noqa: E402
 
-SIZES = {"token_size": 3, "max_time": 10, "hidden_size": 8, "num_heads": 2}
 PROBING = ProbingConfig(
     prefixes=(1, 3),
     places=("learned", "query", "all"),
@@ -41,7 +41,16 @@ PATCHING = PatchingConfig(
 def ours() -> InContextLearner:
     """Return a learner in float64 for up to four examples, d = 2."""
     block = Block(pre_norm=True, attention_scale=0.5)
-    model = random_transformer(5, num_layers=2, block=block, dtype="float64", **SIZES)
+    model = random_transformer(
+        5,
+        token_size=3,
+        max_time=10,
+        num_layers=2,
+        hidden_size=8,
+        num_heads=2,
+        block=block,
+        dtype="float64",
+    )
     return InContextLearner(model, "ours")
 
 
@@ -69,7 +78,7 @@ def test_states_and_predictions_are_those_of_the_same_weights_in_jax(form, rng):
     states = ours().hidden_states(x, y)
     assert learner.hidden_size == states.shape[-1]
     np.testing.assert_allclose(learner.hidden_states(x, y), states, atol=1e-12)
-    expected = jax.vmap(ours().predict_prefixes)(x, y)
+    expected = jax.vmap(ours().predict_prefixes)(jnp.asarray(x), jnp.asarray(y))
     np.testing.assert_allclose(learner.predict(x, y), expected, atol=1e-12)
 
 

@@ -9,7 +9,7 @@ from algoscope.model.learner import InContextLearner
 torch = require()
 
 
-def tensor(values) -> "torch.Tensor":
+def tensor(values):
     return torch.nn.Parameter(torch.tensor(np.asarray(values, np.float64)))
 
 
