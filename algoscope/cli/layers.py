@@ -67,9 +67,9 @@ def _print(result: Any, out: Path) -> None:
     header += [f"{name}: steps (SPD/d)" for name in result.algorithms]
     rows = []
     for row in result.summary()["layers"]:
-        matches = [row["matches"][name] for name in result.algorithms]
+        matches = [result.match(name, row["layer"]) for name in result.algorithms]
         cells = (row["risk"], row["spd_ols"], row["cosine_w_ols"])
-        nearest = [f"{each['steps']} ({short(each['distance'])})" for each in matches]
+        nearest = [f"{each.shown} ({short(each.distance)})" for each in matches]
         rows.append([row["name"], *map(short, cells), *nearest])
     print_table(f"What {result.learner} would answer after each layer", header, rows)
     print(f"{result.sentence}\nResult and figure: {out}")

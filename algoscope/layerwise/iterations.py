@@ -50,6 +50,12 @@ class Match(NamedTuple):
     distance: float
     low: float
     high: float
+    more: bool = False  # the most steps that were tried: more may be nearer
+
+    @property
+    def shown(self) -> str:
+        """The number of steps as text."""
+        return f"≥{self.steps}" if self.more else str(self.steps)
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,7 @@ class Iteration:
     name: str
     iterates: Callable[..., Iterates]
     rates: tuple[float, ...] = ()
+    ends: bool = False  # further steps change nothing
 
     def predictions(
         self, x: Inputs, y: Labels
@@ -107,7 +114,7 @@ def iterations(dim: int) -> tuple[Iteration, ...]:
     inverting = partial(newton_iterates, num_steps=NEWTON_STEPS)
     return (
         Iteration("GD", partial(gd_by_curvature, GD_STEPS), RATES),
-        Iteration("conjugate gradients", solving),
+        Iteration("conjugate gradients", solving, ends=True),
         Iteration("Newton", inverting),
     )
 
@@ -151,6 +158,7 @@ def match(
                 float(sample.mean),
                 float(sample.low),
                 float(sample.high),
+                bool(count == distances.shape[1] - 1 and not algorithm.ends),
             )
         )
     return Matched(distances, matches)

@@ -97,8 +97,9 @@ class LayersResult(SavedResult):
         best = int(np.argmin(self.spd[:, 0]))
         mean, low, high = map(float, self.spd[best])
         near = with_interval(mean, low, high)
+        every = range(len(self.layer_names))
         steps = [
-            f"{name} {', '.join(map(str, self.steps(name)))}"
+            f"{name} {', '.join(self.match(name, layer).shown for layer in every)}"
             for name in self.algorithms
         ]
         floors = [
@@ -131,7 +132,7 @@ class LayersResult(SavedResult):
         for each in self.matches:
             found = np.array([each.distance, each.low, each.high])
             row = self._row(f"spd to {each.algorithm}", each.layer, found)
-            rows.append(row | {"steps": each.steps, "rate": each.rate})
+            rows.append(row | {"steps": each.shown, "rate": each.rate})
         return rows
 
     def _row(self, name: str, layer: int, values: np.ndarray) -> Row:

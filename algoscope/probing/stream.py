@@ -39,6 +39,7 @@ from jaxtyping import Array, Float, Int, UInt32
 
 from algoscope.comparison.predict import HELD_OUT
 from algoscope.foundation import largest_divisor
+from algoscope.model.opened import AnyKind
 from algoscope.model.tokens import encode_context
 from algoscope.model.transformer import Transformer
 from algoscope.probing.called import CalledStates, GivenStates
@@ -178,7 +179,7 @@ class Stream(eqx.Module):
 
 @eqx.filter_jit
 def _draw_batches(
-    stream: Stream, fold: Any, steps: Int[np.ndarray, " steps"], size: int
+    stream: Stream, fold: Any, steps: Int[AnyKind, " steps"], size: int
 ) -> Dataset:
     """Return whole batches, one for each step."""
     places = jnp.arange(size)

@@ -17,7 +17,7 @@ from algoscope.comparison.predict import held_out
 from algoscope.foundation.progress import Steps, silent
 from algoscope.layerwise import LayersConfig, LayersResult, ReadOuts, layers
 from algoscope.layerwise.iterations import RATES, Iteration, gd_by_curvature, iterations
-from algoscope.predictors import newton, ols
+from algoscope.predictors import newton, ols, zero
 from algoscope.tasks.linear import LinearRegression
 
 DIM = 2
@@ -28,7 +28,9 @@ SMALL = LayersConfig(num_examples=9, num_training=300, num_test=200, num_implied
 def handmade() -> LayersResult:
     """Return what is read of Newton's fifth step, and of least squares."""
     learner = Handmade(DIM, newton(5).predict_prefixes, ols.predict_prefixes)
-    return layers(learner, config=SMALL, controls=[small_learner(name="other", seed=1)])
+    control = Handmade(DIM, *[zero.predict_prefixes] * 2)
+    control.name = "nothing"
+    return layers(learner, config=SMALL, controls=[control])
 
 
 def test_the_input_says_nothing_of_a_label():
@@ -139,7 +141,7 @@ def test_a_result_is_saved_loaded_tabulated_and_drawn(tmp_path):
     # Two distances and five of weights per layer, two per layer of the control, and
     # the matches of three algorithms.
     assert len(rows) == 7 * 3 + 2 * 3 + 3 * 3
-    assert rows[-1]["steps"] == result.steps("Newton")[-1]
+    assert rows[-1]["steps"] == result.match("Newton", 2).shown
     figure = result.plot()
     assert [axes.get_ylabel() for axes in figure.axes] == [
         "SPD(OLS) / d",
