@@ -1,9 +1,9 @@
 """algoscope: see which learning algorithm an in-context learner runs.
 
 The verbs are `train`, `compare`, `identify`, `build`, `compile_program`, `probe`,
-`patch`, `reproduce` and `report`; beside them are the nouns that they take and return,
-and every textbook predictor. Names are loaded on first use, so that `algoscope --help`
-answers without waiting for JAX.
+`patch`, `layers`, `reproduce` and `report`; beside them are the nouns that they take
+and return, and every textbook predictor. Names are loaded on first use, so that
+`algoscope --help` answers without waiting for JAX.
 """
 
 from importlib import import_module
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from algoscope.adapters import EstimatorPredictor as EstimatorPredictor
     from algoscope.adapters import FunctionPredictor as FunctionPredictor
+    from algoscope.adapters import OpenedModule as OpenedModule
     from algoscope.adapters import ProcessPredictor as ProcessPredictor
     from algoscope.adapters import causal as causal
     from algoscope.adapters import from_context as from_context
@@ -28,8 +29,12 @@ if TYPE_CHECKING:
     from algoscope.experiments.record import Record as Record
     from algoscope.identification import Identification as Identification
     from algoscope.identification import identify as identify
+    from algoscope.layerwise import LayersConfig as LayersConfig
+    from algoscope.layerwise import LayersResult as LayersResult
+    from algoscope.layerwise import layers as layers
     from algoscope.model.checkpoints import shipped_models as shipped_models
     from algoscope.model.learner import InContextLearner as InContextLearner
+    from algoscope.model.opened import OpenedLearner as OpenedLearner
     from algoscope.model.transformer import ForwardPass as ForwardPass
     from algoscope.model.transformer import Transformer as Transformer
     from algoscope.patching import PatchingConfig as PatchingConfig
@@ -85,8 +90,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "adapters": (
-        "EstimatorPredictor FunctionPredictor ProcessPredictor causal from_context "
-        "from_torch load_target"
+        "EstimatorPredictor FunctionPredictor OpenedModule ProcessPredictor causal "
+        "from_context from_torch load_target"
     ),
     "comparison.compare": "compare",
     "comparison.result": "Comparison",
@@ -94,8 +99,10 @@ _HOMES = {
     "experiments.experiment": "reproduce",
     "experiments.record": "Record",
     "identification": "Identification identify",
+    "layerwise": "LayersConfig LayersResult layers",
     "model.checkpoints": "shipped_models",
     "model.learner": "InContextLearner",
+    "model.opened": "OpenedLearner",
     "model.transformer": "ForwardPass Transformer",
     "patching": "PatchingConfig PatchingResult patch",
     "predictors": (

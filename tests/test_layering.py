@@ -13,7 +13,7 @@ BANDS = (
     {"foundation"},
     {"tasks", "model", "predictors"},
     {"comparison", "training", "construction"},
-    {"identification", "probing", "patching", "adapters", "sklearn"},
+    {"identification", "probing", "patching", "layerwise", "adapters", "sklearn"},
     {"experiments"},
     {"reporting"},
     {"cli"},
@@ -23,6 +23,7 @@ SIDEWAYS = {
     ("model", "tasks"): "a learner knows the task it was trained on",
     ("training", "comparison"): "a finished run is compared with figure 1's references",
     ("patching", "probing"): "edits move what linear probes read",
+    ("layerwise", "probing"): "an untrained network is the floor of read-outs too",
 }
 
 

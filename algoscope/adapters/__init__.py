@@ -8,6 +8,7 @@ from algoscope.adapters.black_box import EstimatorPredictor as EstimatorPredicto
 from algoscope.adapters.black_box import Failures as Failures
 from algoscope.adapters.black_box import FunctionPredictor as FunctionPredictor
 from algoscope.adapters.black_box import PredictorFailedError as PredictorFailedError
+from algoscope.adapters.opened_torch import OpenedModule as OpenedModule
 from algoscope.adapters.process import ProcessPredictor as ProcessPredictor
 from algoscope.adapters.targets import load_target as load_target
 from algoscope.adapters.torch import from_torch as from_torch

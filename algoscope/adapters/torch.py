@@ -9,7 +9,8 @@ PyTorch is imported only when a module is wrapped, so nothing else needs it.
 """
 
 import copy
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Literal, get_args
@@ -69,6 +70,9 @@ class TorchCall:
             rule, shown = "be on one device", ", ".join(sorted(map(str, places)))
             remedy = "Say where inputs go: `device`."
             raise InvalidValueError("module", rule, shown, remedy)
+        if any(place.type == "meta" for place in places):
+            rule = "hold weights, on a device that computes"
+            raise InvalidValueError("module", rule, "weights on the device meta")
         kept = weights[0].dtype if weights else torch.get_default_dtype()
         self.dtype = kept if dtype is None else getattr(torch, dtype)
         self._forward = forward or _own_forward
@@ -82,6 +86,7 @@ class TorchCall:
             remedy = f"{one_line(str(error), 120)}."
             raise InvalidValueError("device", rule, shown, remedy) from None
         self.module = module
+        self._lock = threading.RLock()  # hooks belong to one forward pass at a time
 
     def tensors(self, *arrays: np.ndarray) -> list[Any]:
         """Return arrays as tensors of the module's device and precision."""
@@ -93,16 +98,26 @@ class TorchCall:
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Run in evaluation mode and without gradients; restore both afterwards."""
+        """Run in evaluation mode and without gradients; restore both afterwards.
+
+        One thread at a time may do so.
+        """
         torch = import_torch()
-        modes = {each: each.training for each in self.module.modules()}
-        self.module.eval()
-        try:
-            with torch.no_grad():
-                yield
-        finally:
-            for each, training in modes.items():
-                each.training = training
+        with self._lock:
+            modes = {each: each.training for each in self.module.modules()}
+            self.module.eval()
+            try:
+                with torch.no_grad():
+                    yield
+            finally:
+                for each, training in modes.items():
+                    each.training = training
+
+    def of_copy(self) -> "TorchCall":
+        """Return the same of a copy of the module."""
+        other = copy.copy(self)
+        other.module, other._lock = copy.deepcopy(self.module), threading.RLock()
+        return other
 
     def __call__(self, *arrays: np.ndarray) -> Any:
         """Return what the module returns."""
@@ -124,9 +139,12 @@ def from_torch(
     dtype: str | None = None,
     name: str | None = None,
     max_examples: int | None = None,
+    layers: str | Sequence[str] | None = None,
     **options: Any,
-) -> BatchedPredictor:
+) -> Any:
     """Return a PyTorch model as a predictor that can be compared and identified.
+
+    With `layers` it is opened (`OpenedModule`): it can be probed and patched too.
 
     Args:
         module: a `torch.nn.Module`.
@@ -138,6 +156,8 @@ def from_torch(
         dtype: its precision, by default that of its weights.
         name: by default that of its class.
         max_examples: the most examples that fit before a query.
+        layers: the path of its blocks, such as "transformer.h". They must return the
+            residual stream, with the tokens x₁ y₁ x₂ y₂ ….
         options: `task`, `batch_size` and `timeout`, as for `causal`.
 
     Example:
@@ -147,18 +167,25 @@ def from_torch(
             asc.identify(model)
     """
     require_choice("form", form, get_args(Form))
-    call = TorchCall(module, forward=forward, device=device, dtype=dtype)
+    run = {"forward": forward, "device": device, "dtype": dtype}
     if dim is None:
         dim = getattr(module, "dim", getattr(module, "n_dims", None))
     if max_examples is None:
         max_examples = getattr(module, "max_examples", None)
-    return FORMS[form](
-        call,
-        dim,
-        name=name or type(module).__name__,
-        max_examples=max_examples,
-        **options,
-    )
+    options |= {"name": name or type(module).__name__}
+    if max_examples is not None:
+        options |= {"max_examples": max_examples}
+    if layers is None:
+        return FORMS[form](TorchCall(module, **run), dim, **options)
+    from algoscope.adapters.opened_torch import OpenedModule
+
+    if form != "causal":
+        rule = "be causal for a model that is opened"
+        raise InvalidValueError("form", rule, f"'{form}'", "Leave out `layers`.")
+    if dim is None:
+        remedy = "The module does not tell it."
+        raise InvalidValueError("dim", "be given with `layers`", "None", remedy)
+    return OpenedModule(module, dim, layers, **run, **options)
 
 
 def is_torch_module(value: Any) -> bool:
@@ -167,6 +194,16 @@ def is_torch_module(value: Any) -> bool:
         base.__module__.split(".")[0] == "torch" and base.__name__ == "Module"
         for base in type(value).__mro__
     )
+
+
+def as_numpy(values: Any) -> np.ndarray:
+    """Return a tensor as a NumPy array; half precision, which it lacks, as float32."""
+    torch = import_torch()
+
+    plain = values.detach().to("cpu")
+    if plain.dtype not in (torch.float32, torch.float64):
+        plain = plain.to(torch.float32)
+    return plain.numpy()
 
 
 def import_torch() -> Any:

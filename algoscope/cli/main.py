@@ -36,6 +36,8 @@ COMMANDS = {
     "controls.",
     "patch": "Test causally where a model holds its weights: swap states, edit, "
     "ablate.",
+    "layers": "Read an answer out of every layer of a model, and match it with steps "
+    "of algorithms.",
     "sweep": "Train a grid of learners, show its status, or resume it.",
     "reproduce": "Run the paper's experiments: train, measure, draw, and judge its "
     "claims.",

@@ -89,10 +89,6 @@ def _print(result: Any, out: Path) -> None:
         f"What {result.learner} uses at the query after {result.num_examples} examples"
     )
     print_table(title, list(COLUMNS.values()), rows)
-    worst = ", ".join(
-        f"{a['without']} {short(a['spd_ols'])}" for a in found["parts"][:3]
-    )
-    print(
-        f"SPD(OLS)/d is {short(found['intact'])}; it is largest without {worst}.\n"
-        f"Result and figure: {out}"
-    )
+    largest = [f"{a['without']} {short(a['spd_ols'])}" for a in found["parts"][:3]]
+    without = f"; it is largest without {', '.join(largest)}" if largest else ""
+    print(f"SPD(OLS)/d is {short(found['intact'])}{without}.\nResult and figure: {out}")

@@ -167,7 +167,10 @@ def _compiled_once(predictor: Predictor) -> Callable[[Array, Array], Array]:
 
 
 def run_in_batches(
-    compiled: Callable[[Array, Array], Array], x: Inputs, y: Labels, size: int
+    compiled: Callable[[Array, Array], Array | np.ndarray],
+    x: Inputs,
+    y: Labels,
+    size: int,
 ) -> Float[np.ndarray, "datasets *rest"]:
     """Return a compiled function of all datasets, computed `size` datasets at a time.
 

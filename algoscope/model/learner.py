@@ -30,8 +30,20 @@ from algoscope.model.checkpoints import (
     save_transformer,
 )
 from algoscope.model.layer import layer_norm
+from algoscope.model.opened import (
+    HiddenStates,
+    Inputs,
+    Labels,
+    StateEdit,
+    edit_outside,
+    name_layers,
+    name_tokens,
+    require_datasets,
+    require_layer,
+    run_edited,
+)
 from algoscope.model.tokens import QUERIES, append_query, encode_context
-from algoscope.model.transformer import Transformer
+from algoscope.model.transformer import Transformer, run_compiled
 from algoscope.tasks import make_task
 from algoscope.tasks.linear import LinearRegression
 from algoscope.tasks.task import Task
@@ -78,6 +90,21 @@ class InContextLearner(eqx.Module):
         return (self.transformer.max_time - 1) // 2
 
     @property
+    def num_layers(self) -> int:
+        """The depth L."""
+        return self.transformer.num_layers
+
+    @property
+    def hidden_size(self) -> int:
+        """The number of hidden units."""
+        return self.transformer.w_e.shape[0]
+
+    @property
+    def layer_names(self) -> tuple[str, ...]:
+        """The names of H⁽⁰⁾, …, H⁽ᴸ⁾."""
+        return name_layers(self.num_layers)
+
+    @property
     def digest(self) -> str:
         """A text that differs between learners with other weights or another block."""
         weights = digest_of_arrays(named_leaves(self.transformer))
@@ -107,6 +134,27 @@ class InContextLearner(eqx.Module):
         self._reject_unfit(x, y, num_before_query=max(x.shape[0] - 1, 0))
         self.warn_outside_range(x[None], y[None])
         return _predict(self.transformer, x, y)
+
+    def token_names(self, num_examples: int) -> list[str]:
+        """Return the names of the tokens of some examples and of the query."""
+        return name_tokens(num_examples)
+
+    def hidden_states(self, x: Inputs, y: Labels, /) -> HiddenStates:
+        """Return H⁽⁰⁾, …, H⁽ᴸ⁾ of every dataset, at the tokens up to its last x."""
+        x, y = jnp.asarray(x), jnp.asarray(y)
+        require_datasets(x, y, self.dim, self.max_examples)
+        return run_compiled(self.transformer, encode_context(x, y)).hidden
+
+    def predict_edited(
+        self, x: Inputs, y: Labels, layer: int, edit: StateEdit, /
+    ) -> Labels:
+        """Return the prediction at every x when H⁽ˡ⁾ is replaced by edit(H⁽ˡ⁾)."""
+        x, y = jnp.asarray(x), jnp.asarray(y)
+        require_datasets(x, y, self.dim, self.max_examples)
+        require_layer(layer, self.num_layers)
+        if not isinstance(edit, eqx.Module):
+            edit = edit_outside(edit, self.hidden_states(x, y)[:, layer])
+        return run_edited(self.transformer, x, y, jnp.asarray(layer), edit)
 
     def warn_outside_range(
         self,

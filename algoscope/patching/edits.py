@@ -30,16 +30,18 @@ correlated with v.
 
 from typing import NamedTuple
 
-import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from algoscope.comparison.linearization import implied_weights
 from algoscope.foundation.progress import Progress, silent
-from algoscope.model.learner import InContextLearner
-from algoscope.model.tokens import encode_context
-from algoscope.model.transformer import Transformer, run_compiled
+from algoscope.model.opened import (
+    OpenedLearner,
+    Shift,
+    Swap,
+    name_tokens,
+    predict_intact,
+)
 from algoscope.probing.states import hidden_states, spread
 from algoscope.tasks.task import Dataset
 
@@ -57,9 +59,8 @@ def places(num_examples: int) -> dict[str, Bool[np.ndarray, " time"]]:
         ['x1', 'y1', 'x2', 'y2', 'query', 'examples']
     """
     time = 2 * num_examples + 1
-    names = [f"{token}{i}" for i in range(1, num_examples + 1) for token in "xy"]
     single = np.eye(time, dtype=bool)
-    found = dict(zip([*names, "query"], single, strict=True))
+    found = dict(zip(name_tokens(num_examples), single, strict=True))
     return found | {"examples": np.arange(time) < time - 1}
 
 
@@ -72,7 +73,7 @@ class Interchange(NamedTuple):
 
 
 def interchange(
-    learner: InContextLearner,
+    learner: OpenedLearner,
     data: Dataset,
     donors: Dataset,
     queries: Float[np.ndarray, "pairs queries dim"],
@@ -81,26 +82,24 @@ def interchange(
     """Swap states of every layer and place from `donors` into `data`, pair by pair."""
     pairs, count, dim = queries.shape
     where = places(data.x.shape[1])
-    depths = learner.transformer.num_layers + 1
-    tokens, others = (_with_queries(each, queries) for each in (data, donors))
-    own, target = (np.empty(len(tokens)) for _ in range(2))
-    found = np.empty((depths, len(where), len(tokens)))
-    for start in range(0, len(tokens), SWAPS_PER_CALL):
+    depths = learner.num_layers + 1
+    (x, y), (x_other, y_other) = (
+        _with_queries(each, queries) for each in (data, donors)
+    )
+    own, target = (np.empty(len(x)) for _ in range(2))
+    found = np.empty((depths, len(where), len(x)))
+    for start in range(0, len(x), SWAPS_PER_CALL):
         some = slice(start, start + SWAPS_PER_CALL)
-        donor = run_compiled(learner.transformer, others[some])
-        target[some] = donor.output[:, -1]
-        own[some] = run_compiled(learner.transformer, tokens[some]).output[:, -1]
+        donated = learner.hidden_states(x_other[some], y_other[some])
+        target[some] = predict_intact(learner, x_other[some], y_other[some])[:, -1]
+        own[some] = predict_intact(learner, x[some], y[some])[:, -1]
         for layer in range(depths):
             for index, swapped in enumerate(where.values()):
-                found[layer, index, some] = _answer_after_swap(
-                    learner.transformer,
-                    tokens[some],
-                    donor.hidden,
-                    jnp.asarray(layer),
-                    jnp.asarray(swapped),
-                )
-            done = start * depths + (layer + 1) * len(tokens[some])
-            progress("interchange", done, len(tokens) * depths)
+                edit = Swap(donated[:, layer], swapped)
+                answers = learner.predict_edited(x[some], y[some], layer, edit)
+                found[layer, index, some] = answers[:, -1]
+            done = start * depths + (layer + 1) * len(x[some])
+            progress("interchange", done, len(x) * depths)
 
     def implied(answers: Float[np.ndarray, "cells sequences"]) -> np.ndarray:
         """Return ŵ of each pair and cell."""
@@ -108,7 +107,7 @@ def interchange(
         return implied_weights(queries, by_pair)
 
     before, after = implied(own[None]), implied(target[None])
-    patched = implied(found.reshape(-1, len(tokens)))
+    patched = implied(found.reshape(-1, len(x)))
     wanted = after - before
     cells = (pairs, depths, len(where))
     shift = np.sum((patched - before) * wanted, axis=-1) / dim
@@ -119,31 +118,16 @@ def interchange(
 
 def _with_queries(
     data: Dataset, queries: Float[np.ndarray, "pairs queries dim"]
-) -> Float[Array, "sequences time token"]:
+) -> tuple[
+    Float[np.ndarray, "sequences examples dim"],
+    Float[np.ndarray, "sequences examples"],
+]:
     """Return one sequence per query: the examples of its dataset, and the query."""
     pairs, count, dim = queries.shape
     x = np.repeat(np.asarray(data.x), count, axis=0)
     y = np.repeat(np.asarray(data.y), count, axis=0)
     x = np.concatenate([x, queries.reshape(-1, 1, dim).astype(x.dtype)], axis=1)
-    y = np.concatenate([y, np.zeros((pairs * count, 1), y.dtype)], axis=1)
-    return encode_context(jnp.asarray(x), jnp.asarray(y))
-
-
-@eqx.filter_jit
-def _answer_after_swap(
-    transformer: Transformer,
-    tokens: Float[Array, "batch time token"],
-    donated: Float[Array, "batch depth time hidden"],
-    layer: Int[Array, ""],
-    swapped: Bool[Array, " time"],
-) -> Float[Array, " batch"]:
-    """Return the last output of `tokens` with donated states in one layer."""
-
-    def edit(depth: Array, h: Array) -> Array:
-        here = swapped & (depth == layer)
-        return jnp.where(here[None, :, None], donated[:, depth], h)
-
-    return transformer.edited(tokens, edit)[:, -1]
+    return x, np.concatenate([y, np.zeros((pairs * count, 1), y.dtype)], axis=1)
 
 
 class Edits(NamedTuple):
@@ -209,7 +193,7 @@ class LinearReading(NamedTuple):
 
 
 def edit_readings(
-    learner: InContextLearner,
+    learner: OpenedLearner,
     training: tuple[Dataset, Float[np.ndarray, "datasets size"]],
     test: tuple[Dataset, Float[np.ndarray, "others size"]],
     *,
@@ -222,17 +206,17 @@ def edit_readings(
     The last example of each dataset is its query; the arrays are the weights to read.
     """
     (fitting, known), (held_out, wanted) = training, test
-    depths = learner.transformer.num_layers + 1
+    depths = learner.num_layers + 1
     every = tuple(range(depths))
     states, others = (
         hidden_states(learner, each, every) for each in (fitting, held_out)
     )
-    tokens = encode_context(held_out.x, held_out.y)
-    before = np.asarray(learner.transformer.outputs(tokens, slice(-1, None)))[:, 0]
+    x, y = np.asarray(held_out.x), np.asarray(held_out.y)
+    before = np.asarray(predict_intact(learner, x, y))[:, -1]
     rng = np.random.default_rng(seed)
     delta = edit_size * known.std() * rng.normal(size=wanted.shape)
-    expected = np.einsum("bd,bd->b", delta, np.asarray(held_out.x)[:, -1])
-    where = places(tokens.shape[1] // 2)
+    expected = np.einsum("bd,bd->b", delta, x[:, -1])
+    where = places(x.shape[1] - 1)
     error = np.full((depths, len(where)), np.nan)
     unknown = np.full((len(wanted), depths, len(where)), np.nan)
     follows = {name: unknown.copy() for name in DIRECTIONS}
@@ -244,7 +228,8 @@ def edit_readings(
             error[layer, index] = np.mean((reading(held) - wanted) ** 2) / variance
             if error[layer, index] < READ:
                 for name, change in reading.changes(delta, rng).items():
-                    answers = _run(learner, tokens, change, layer, edited)
+                    exactly = change.astype(h.dtype)
+                    answers = _run(learner, x, y, exactly, layer, edited)
                     follows[name][:, layer, index] = (answers - before) * expected
             done = layer * len(where) + index + 1
             progress("edits", done, depths * len(where))
@@ -252,35 +237,18 @@ def edit_readings(
 
 
 def _run(
-    learner: InContextLearner,
-    tokens: Float[Array, "datasets time token"],
+    learner: OpenedLearner,
+    x: Float[np.ndarray, "datasets examples dim"],
+    y: Float[np.ndarray, "datasets examples"],
     change: Float[np.ndarray, "datasets hidden"],
     layer: int,
     edited: Bool[np.ndarray, " time"],
 ) -> Float[np.ndarray, " datasets"]:
-    changes = jnp.asarray(change, learner.transformer.w_e.dtype)
+    """Return the last answers with `change` added to the edited states of a layer."""
     starts = range(0, len(change), EDITS_PER_CALL)
     parts = [slice(start, start + EDITS_PER_CALL) for start in starts]
-    place = (jnp.asarray(layer), jnp.asarray(edited))
     answers = (
-        _answer_after_edit(learner.transformer, tokens[some], changes[some], *place)
+        learner.predict_edited(x[some], y[some], layer, Shift(change[some], edited))
         for some in parts
     )
-    return np.concatenate([np.asarray(each) for each in answers])
-
-
-@eqx.filter_jit
-def _answer_after_edit(
-    transformer: Transformer,
-    tokens: Float[Array, "batch time token"],
-    change: Float[Array, "batch hidden"],
-    layer: Int[Array, ""],
-    edited: Bool[Array, " time"],
-) -> Float[Array, " batch"]:
-    """Return the last output with `change` added to the edited states of a layer."""
-
-    def edit(depth: Array, h: Array) -> Array:
-        here = edited & (depth == layer)
-        return jnp.where(here[None, :, None], h + change[:, None], h)
-
-    return transformer.edited(tokens, edit)[:, -1]
+    return np.concatenate([np.asarray(each)[:, -1] for each in answers])

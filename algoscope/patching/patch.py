@@ -1,7 +1,6 @@
 """`patch`: all three causal tests of one learner, and their sizes."""
 
 from dataclasses import asdict, dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from algoscope.comparison.intervals import Estimate, estimates_of, summarize
 from algoscope.comparison.metrics import squared_prediction_difference
 from algoscope.comparison.predict import (
     HELD_OUT,
+    Labels,
     draw_datasets,
     held_out,
     predict_all,
@@ -24,6 +24,7 @@ from algoscope.foundation.validation import (
     require_positive,
 )
 from algoscope.model.learner import InContextLearner
+from algoscope.model.opened import OpenedLearner, predict_intact
 from algoscope.patching.ablations import ablate_each, parts_of
 from algoscope.patching.edits import edit_readings, interchange
 from algoscope.patching.result import Map, PatchingResult
@@ -63,7 +64,7 @@ class PatchingConfig:
         require_positive("edit_size", self.edit_size)
         require_at_least("seed", self.seed, 0)
 
-    def examples_for(self, learner: InContextLearner) -> int:
+    def examples_for(self, learner: OpenedLearner) -> int:
         """Return n; reject more than the context length of the learner."""
         if self.num_examples is None:
             return min(2 * learner.dim, learner.max_examples)
@@ -73,7 +74,7 @@ class PatchingConfig:
             raise InvalidValueError("num_examples", rule, self.num_examples)
         return self.num_examples
 
-    def queries_for(self, learner: InContextLearner) -> int:
+    def queries_for(self, learner: OpenedLearner) -> int:
         """Return the number of queries from which weights are implied."""
         queries = 4 * learner.dim if self.num_queries is None else self.num_queries
         require_at_least("num_queries", queries, learner.dim)
@@ -106,7 +107,7 @@ def find_budget(budget: str | PatchingConfig) -> PatchingConfig:
 
 
 def patch(
-    learner: InContextLearner,
+    learner: OpenedLearner,
     task: Task | None = None,
     budget: str | PatchingConfig = "smoke",
     *,
@@ -115,8 +116,9 @@ def patch(
 ) -> PatchingResult:
     """Swap hidden states, edit what probes read, and ablate each head and MLP.
 
-    All tests ask for the answer to a query after n examples. The default task is the
-    learner's own. The budget is `smoke` (about a minute), `cpu`, or a configuration.
+    All tests ask for the answer to a query after n examples. Heads and MLPs are known
+    in an `InContextLearner`; in other learners nothing is ablated. The default task is
+    the learner's own. The budget is `smoke` (about a minute), `cpu`, or your own.
     `target` names the weights that edits read and change, one number per dimension.
 
     Example:
@@ -132,7 +134,7 @@ def patch(
 
 
 def _patch(
-    learner: InContextLearner,
+    learner: OpenedLearner,
     task: Task,
     config: PatchingConfig,
     target: str | ProbeTarget,
@@ -203,7 +205,7 @@ def _patch(
 
 
 def _ablations(
-    learner: InContextLearner,
+    learner: OpenedLearner,
     task: Task,
     config: PatchingConfig,
     num_examples: int,
@@ -217,14 +219,21 @@ def _ablations(
         seed=config.seed,
     )
     reference = predict_exactly(ols, x, y)
-    steps = Steps(progress, "ablations", len(parts_of(learner)) + 1)
+    known = isinstance(learner, InContextLearner)
+    steps = Steps(progress, "ablations", 1 + (len(parts_of(learner)) if known else 0))
     names, distances = [], []
-    for part, left in chain([("nothing", learner)], ablate_each(learner, x, y)):
-        spd = squared_prediction_difference(
-            predict_all(left, x, y), reference, task.dim
-        )
-        names.append(str(part))
+
+    def add(name: str, predictions: Labels) -> None:
+        spd = squared_prediction_difference(predictions, reference, task.dim)
+        names.append(name)
         distances.append(spd[:, 1:].mean(axis=1))
         steps.add()
+
+    if known:
+        add("nothing", predict_all(learner, x, y))
+        for part, left in ablate_each(learner, x, y):
+            add(str(part), predict_all(left, x, y))
+    else:
+        add("nothing", np.asarray(predict_intact(learner, x, y)))
     pairs = [(name, ols.name) for name in names]
     return estimates_of(pairs, summarize(np.stack(distances, axis=1)))

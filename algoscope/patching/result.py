@@ -8,8 +8,9 @@ from jaxtyping import Float
 
 from algoscope.comparison.intervals import Estimate, estimate_from_json, summarize
 from algoscope.foundation.result import Row, SavedResult
-from algoscope.foundation.text import with_interval
+from algoscope.foundation.text import number, with_interval
 from algoscope.foundation.validation import require_choice
+from algoscope.model.opened import name_tokens
 from algoscope.patching.edits import DIRECTIONS
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ class PatchingResult(SavedResult):
     `maps` holds, per layer 0, …, L and place (each position, and `examples`, all before
     the query): `moved` and `ilwd` of interchange, `error` of the linear probe, and the
     slopes `weights`, `pattern` and `random` of edits. `ablations` are SPD/d to OLS, the
-    mean over n ≥ 1, without a head or MLP; `intact` is that of the whole learner.
+    mean over n ≥ 1, without a head or MLP; `intact` is that of the whole learner. There
+    are no ablations of a learner whose heads are not known.
 
     Example:
         >>> import algoscope as asc
@@ -97,8 +99,7 @@ class PatchingResult(SavedResult):
     @property
     def positions(self) -> tuple[str, ...]:
         """The names of positions: x1, y1, …, and the query."""
-        numbers = range(1, self.num_examples + 1)
-        return (*(f"{token}{i}" for i in numbers for token in "xy"), "query")
+        return tuple(name_tokens(self.num_examples))
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -149,16 +150,22 @@ class PatchingResult(SavedResult):
         if layers:
             moved = with_interval(*self.at("moved", layers[0], "query"))
             often, where = "first", f" in layer {layers[0]} ({moved})"
-        worst = max(self.ablations, key=lambda each: each.mean)
-        without, intact = (
-            with_interval(each.mean, each.low, each.high)
-            for each in (worst, self.intact)
-        )
         return (
             f"In {self.learner} after {self.num_examples} examples, swapping the "
             f"query's state {often} moves the implied weights half of the way to the "
-            f"other dataset's{where}; SPD(OLS)/d is largest without {worst.first}: "
-            f"{without}, intact {intact} (95 % intervals)."
+            f"other dataset's{where}; {self._ablated} (95 % intervals)."
+        )
+
+    @property
+    def _ablated(self) -> str:
+        """What ablations show, or that there are none."""
+        intact = with_interval(self.intact.mean, self.intact.low, self.intact.high)
+        if not self.ablations:
+            return f"its heads are not known and not ablated; SPD(OLS)/d is {intact}"
+        worst = max(self.ablations, key=lambda each: each.mean)
+        without = with_interval(worst.mean, worst.low, worst.high)
+        return (
+            f"SPD(OLS)/d is largest without {worst.first}: {without}, intact {intact}"
         )
 
     def rows(self) -> list[Row]:
@@ -281,6 +288,12 @@ def _draw_ablations(result: PatchingResult, axes: "Axes") -> None:
     """Draw SPD/d to OLS without each part, in the order of the layers."""
     from algoscope.foundation.plotting import COLORS
 
+    if not result.ablations:
+        intact = number(result.intact.mean)
+        text = f"no ablations: heads are not known\nSPD(OLS)/d intact: {intact}"
+        axes.text(0.5, 0.5, text, ha="center", va="center", fontsize=8)
+        axes.set_axis_off()
+        return
     numbers = np.arange(len(result.ablations))
     means = np.array([each.mean for each in result.ablations])
     bounds = [[e.mean - e.low for e in result.ablations]]

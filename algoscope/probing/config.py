@@ -20,6 +20,7 @@ from algoscope.foundation.validation import (
     require_positive,
 )
 from algoscope.model.learner import InContextLearner
+from algoscope.model.opened import OpenedLearner
 from algoscope.probing.places import FIXED, PLACES, Place
 
 Kind = Literal["linear", "mlp"]  # of a probe
@@ -135,9 +136,9 @@ class ProbingConfig:
         """The further steps with learned attention."""
         return -(-self.num_learned // self.batch_size) if self.learned_places else 0
 
-    def layers_of(self, learner: InContextLearner) -> tuple[int, ...]:
+    def layers_of(self, learner: OpenedLearner) -> tuple[int, ...]:
         """Return the layers to probe; reject those that the learner does not have."""
-        depth = learner.transformer.num_layers
+        depth = learner.num_layers
         layers = tuple(range(depth + 1)) if self.layers is None else self.layers
         if max(layers) > depth:
             rule = f"be at most {depth}, the depth of {learner.name}"

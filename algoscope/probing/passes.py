@@ -17,6 +17,7 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
+from algoscope.foundation import largest_divisor
 from algoscope.foundation.files import load_arrays, save_arrays
 from algoscope.probing.config import Kind
 from algoscope.probing.probes import (
@@ -112,11 +113,14 @@ class Pass:
             report(done)
         fixed = (self.fold, self.batch_size, self.steps, self.rate)
         specs = ((SHARED, SCALING, SHARED, _CARRY, SHARED, SHARED), _CARRY)
-        data = (self.stream, self.scaling, self.used)
+        per_call = self.stream.num_steps(STEPS_PER_CALL, self.batch_size)
         for stop in stops[len(history) :]:
             while done < stop:
-                end = min(done + STEPS_PER_CALL, stop)
+                end = min(done + per_call, stop)
                 bounds = (np.int32(done), np.int32(end))
+                steps = (range(done, end), self.batch_size, per_call)
+                stream = self.stream.opened(self.fold, *steps)
+                data = (stream, self.scaling, self.used)
                 carry = on_cores(_train, self.mesh, specs, fixed, *data, carry, *bounds)
                 report(end - done)
                 done = end
@@ -136,13 +140,17 @@ class Pass:
         """Return errors [blocks, layers, columns, kinds], and variances of targets."""
         probes = carry.all_probes(self.kinds)
         specs = ((SHARED, SCALING, SHARED, BY_COLUMN, SHARED, SHARED), _MEASURED)
-        data = (self.stream, self.scaling, self.used, probes, np.uint32(fold))
-        sizes = (self.validation[1], self.test[1])
-        per_call = math.gcd(*sizes) // self.block_size  # one program for both
-        parts = [
-            on_cores(_measure, self.mesh, specs, (self.block_size,), *data, blocks)
-            for blocks in np.arange(count // self.block_size).reshape(-1, per_call)
-        ]
+        data = (self.scaling, self.used, probes, np.uint32(fold))
+        sizes, size = (self.validation[1], self.test[1]), self.block_size
+        common = math.gcd(*sizes) // size  # one program for both
+        per_call = largest_divisor(common, self.stream.num_steps(common, size))
+        parts = []
+        for blocks in np.arange(count // size).reshape(-1, per_call):
+            steps = range(int(blocks[0]), int(blocks[-1]) + 1)
+            stream = self.stream.opened(fold, steps, size)
+            parts.append(
+                on_cores(_measure, self.mesh, specs, (size,), stream, *data, blocks)
+            )
         errors = {
             kind: np.concatenate([np.asarray(p[0][kind], np.float64) for p in parts])
             for kind in probes

@@ -21,6 +21,9 @@ from algoscope.foundation.files import digest_of_arrays
 from algoscope.foundation.progress import Progress, Steps, shown
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.model.learner import InContextLearner
+from algoscope.model.opened import OpenedLearner
+from algoscope.predictors import RangeAware
+from algoscope.probing.called import CalledStates
 from algoscope.probing.config import ProbingConfig, find_budget
 from algoscope.probing.fitting import Chosen, Fitted, Fitting
 from algoscope.probing.floors import fit_floors
@@ -29,7 +32,7 @@ from algoscope.probing.places import Place
 from algoscope.probing.positions import POSITION, fit_positions
 from algoscope.probing.result import ProbingResult
 from algoscope.probing.states import Repeat
-from algoscope.probing.stream import PILOT, LearnerStates
+from algoscope.probing.stream import PILOT, LearnerStates, Source
 from algoscope.probing.targets import ProbeTarget, find_targets, target_values
 from algoscope.tasks.task import Task
 
@@ -40,12 +43,12 @@ Parts = dict[Chosen, Fitted]
 
 
 def probe(
-    learner: InContextLearner,
+    learner: OpenedLearner,
     task: Task | None = None,
     budget: str | ProbingConfig = "smoke",
     *,
     targets: Sequence[str | ProbeTarget] = ("moment", "w_ols"),
-    controls: Sequence[InContextLearner] = (),
+    controls: Sequence[OpenedLearner] = (),
     places: Sequence[Place] | None = None,
     floors: bool = True,
     directory: Path | str | None = None,
@@ -87,11 +90,12 @@ class _Probing:
         cache: Cache,
     ):
         self.task, self.config, self.targets, self.cache = task, config, targets, cache
+        self._called: dict[tuple[str, tuple[int, ...]], CalledStates] = {}
 
     def run(
         self,
-        learner: InContextLearner,
-        controls: Sequence[InContextLearner],
+        learner: OpenedLearner,
+        controls: Sequence[OpenedLearner],
         floors: bool,
         progress: Progress,
     ) -> ProbingResult:
@@ -116,7 +120,8 @@ class _Probing:
                 for key in sorted(known, key=lambda key: self._order(key[1])):
                     below.setdefault(key, []).append(known[key])
             for each in learners:
-                each.warn_outside_range(*self._examples(seed))
+                if isinstance(each, RangeAware):
+                    each.warn_outside_range(*self._examples(seed))
                 own = config if each is learner else config.for_controls
                 parts = [self._part(each, g, seed, own) for g in groups[each.name]]
                 for key in sorted(parts[0], key=self._order):
@@ -196,7 +201,7 @@ class _Probing:
 
     def _part(
         self,
-        learner: InContextLearner,
+        learner: OpenedLearner,
         layers: tuple[int, ...],
         seed: int,
         config: ProbingConfig,
@@ -210,7 +215,7 @@ class _Probing:
             if config.solver == "least_squares":
                 self.steps.add(config.steps + config.learned_steps)
                 return self._positions(learner, layers, seed)
-            source = LearnerStates(learner.transformer, layers)
+            source = self._source(learner, layers)
             fitting = Fitting(source, self.task, config, self.targets, layers, seed)
             return fitting.fit(unfinished, self.steps.add)
 
@@ -218,8 +223,18 @@ class _Probing:
         steps = config.steps + config.learned_steps
         return self._cached(label, identity, fit, steps)
 
+    def _source(self, learner: OpenedLearner, layers: tuple[int, ...]) -> Source:
+        """Return the states of some layers; one program serves all repeats."""
+        if isinstance(learner, InContextLearner):
+            return LearnerStates(learner.transformer, layers)
+        key = (learner.name, layers)
+        if key not in self._called:
+            examples = self._examples(self.config.seed)
+            self._called[key] = CalledStates.of(learner, layers, *examples)
+        return self._called[key]
+
     def _positions(
-        self, learner: InContextLearner, layers: tuple[int, ...], seed: int
+        self, learner: OpenedLearner, layers: tuple[int, ...], seed: int
     ) -> Parts:
         config = self.config
         repeat = seed - config.seed
@@ -320,7 +335,7 @@ def _deciding(config: ProbingConfig) -> dict[str, Any]:
     return {k: v for k, v in config.as_dict().items() if k not in others}
 
 
-def _reject_unfit(learners: list[InContextLearner], task: Task) -> None:
+def _reject_unfit(learners: list[OpenedLearner], task: Task) -> None:
     names = [learner.name for learner in learners]
     if len(set(names)) < len(names):
         rule = "have names that differ from each other and from the learner's"

@@ -14,7 +14,6 @@ what remains of such a number after centering is rounding noise.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -25,8 +24,9 @@ from algoscope.comparison.predict import (
     warn_in_batches,
 )
 from algoscope.model.learner import InContextLearner
-from algoscope.model.tokens import encode_context
-from algoscope.model.transformer import random_transformer, run_compiled
+from algoscope.model.opened import OpenedLearner
+from algoscope.model.transformer import random_transformer
+from algoscope.predictors import RangeAware
 from algoscope.probing.config import ProbingConfig
 from algoscope.probing.targets import ProbeTarget, TargetSplit, target_values
 from algoscope.tasks.task import Dataset, Task
@@ -83,7 +83,7 @@ class Repeat:
         }
         return cls(seed, training, test, values, repr(task))
 
-    def states(self, learner: InContextLearner, layers: tuple[int, ...]) -> StateSplit:
+    def states(self, learner: OpenedLearner, layers: tuple[int, ...]) -> StateSplit:
         """Return the standardized hidden states of some layers."""
         return standardize(
             hidden_states(learner, self.training, layers),
@@ -92,15 +92,14 @@ class Repeat:
 
 
 def hidden_states(
-    learner: InContextLearner, data: Dataset, layers: tuple[int, ...]
+    learner: OpenedLearner, data: Dataset, layers: tuple[int, ...]
 ) -> States:
     """Return H⁽ˡ⁾ of some layers, for every dataset up to its last x."""
     x, y = np.asarray(data.x), np.asarray(data.y)
-    warn_in_batches(learner, x, y)
+    if isinstance(learner, RangeAware):
+        warn_in_batches(learner, x, y)
     found = run_in_batches(
-        lambda x, y: run_compiled(learner.transformer, encode_context(x, y)).hidden[
-            :, jnp.asarray(layers)
-        ],
+        lambda x, y: learner.hidden_states(x, y)[:, np.asarray(layers)],
         x,
         y,
         size=BATCH,

@@ -2,7 +2,8 @@
 
 A `Stream` draws fresh datasets inside the program that trains probes, computes their
 targets in float64 and the states to read, and scales both. What is read are the hidden
-states of a learner (`LearnerStates`), or quantities of the data (see `floors`).
+states of a learner (`LearnerStates`, or `called` if JAX cannot trace it), or quantities
+of the data (see `floors`).
 
 A dataset is keyed by the step and its place in the batch, so a stream can be resumed at
 any step. The states of a batch are computed in parts, one on each device; then every
@@ -25,6 +26,7 @@ datasets, of which a device computes a `part`; `columns` are those of a device.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -37,8 +39,10 @@ from jaxtyping import Array, Float, Int, UInt32
 
 from algoscope.comparison.predict import HELD_OUT
 from algoscope.foundation import largest_divisor
+from algoscope.model.opened import AnyKind
 from algoscope.model.tokens import encode_context
 from algoscope.model.transformer import Transformer
+from algoscope.probing.called import CalledStates, GivenStates
 from algoscope.probing.targets import ProbeTarget
 from algoscope.tasks.task import Dataset, Task
 
@@ -98,6 +102,7 @@ class Stream(eqx.Module):
     targets: tuple[ProbeTarget, ...] = eqx.field(static=True)
     prefixes: tuple[int, ...] = eqx.field(static=True)
     num_examples: int = eqx.field(static=True)
+    given: GivenStates | None = None  # where the source cannot be traced
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -112,7 +117,28 @@ class Stream(eqx.Module):
         key = jax.random.fold_in(jax.random.key(self.seed), fold)
         key = jax.random.fold_in(key, step)
         keys = jax.vmap(lambda place: jax.random.fold_in(key, place))(places)
-        return jax.vmap(lambda key: self.task.sample(key, self.num_examples))(keys)
+        data = jax.vmap(lambda key: self.task.sample(key, self.num_examples))(keys)
+        return data if self.given is None else self.given.show(data, step, places)
+
+    def num_steps(self, wanted: int, batch_size: int) -> int:
+        """Return how many steps a program may take at once: all, or what fits."""
+        if not isinstance(self.source, CalledStates):
+            return wanted
+        return self.source.num_steps(wanted, batch_size, 2 * self.num_examples - 1)
+
+    def opened(
+        self, fold: int, steps: range, batch_size: int, room: int | None = None
+    ) -> "Stream":
+        """Return the stream for some steps, with their states if they must be called.
+
+        `room` is the number of steps that every call of the same program has.
+        """
+        if not isinstance(self.source, CalledStates):
+            return self
+        with jax.enable_x64(True):
+            data = _draw_batches(self, np.uint32(fold), np.array(steps), batch_size)
+        given = self.source.given(data, steps.start, room or len(steps))
+        return replace(self, given=given)
 
     def wanted(self, data: Dataset) -> Wanted:
         """Return the targets in float64, filled up with zeros to the largest."""
@@ -149,6 +175,15 @@ class Stream(eqx.Module):
     def _exchange(self, values: Array) -> Array:
         """Give every device all datasets, for its own columns only."""
         return jax.lax.all_to_all(values, CORES, 1, 0, tiled=True)
+
+
+@eqx.filter_jit
+def _draw_batches(
+    stream: Stream, fold: Any, steps: Int[AnyKind, " steps"], size: int
+) -> Dataset:
+    """Return whole batches, one for each step."""
+    places = jnp.arange(size)
+    return jax.vmap(lambda step: stream.draw(fold, step, places))(jnp.asarray(steps))
 
 
 def whiten(
@@ -208,7 +243,9 @@ def scaling_of(
     stream: Stream, mesh: Mesh, *, num_datasets: int, batch_size: int
 ) -> Scaling:
     """Return the scaling that pilot datasets suggest."""
-    sizes = (batch_size, -(-num_datasets // batch_size))
+    steps = stream.num_steps(-(-num_datasets // batch_size), batch_size)
+    stream = stream.opened(PILOT, range(steps), batch_size)
+    sizes = (batch_size, steps)
     found = on_cores(_unit_moments, mesh, ((SHARED,), SHARED), sizes, stream)
     near, first, second, top, target_mean, squares = map(np.asarray, found)
     with jax.enable_x64(True):

@@ -12,6 +12,7 @@ from algoscope.experiments.record import RESULT
 from algoscope.foundation.files import DamagedFileError, write_atomically
 from algoscope.foundation.progress import Progress, Steps, shown
 from algoscope.foundation.validation import InvalidValueError
+from algoscope.layerwise.result import LayersResult
 from algoscope.model.checkpoints import CONFIG
 from algoscope.patching.result import PatchingResult
 from algoscope.probing.result import ProbingResult
@@ -21,6 +22,7 @@ from algoscope.reporting.results import (
     comparison_section,
     experiment_section,
     identification_section,
+    layers_section,
     patching_section,
     probing_section,
 )
@@ -39,6 +41,7 @@ SourceKind = Literal[
     "identification",
     "probing",
     "patching",
+    "layers",
 ]
 
 # The kind of result for the field "format" of its JSON file.
@@ -47,6 +50,7 @@ KIND_OF_FORMAT: dict[str, SourceKind] = {
     "algoscope": "run",
     "algoscope probing": "probing",
     "algoscope patching": "patching",
+    "algoscope layers": "layers",
     "algoscope comparison": "comparison",
     "algoscope identification": "identification",
 }
@@ -57,10 +61,11 @@ FILE_OF_KIND: dict[SourceKind, str] = {
     "construction": CONFIG,
     "probing": ProbingResult.file,
     "patching": PatchingResult.file,
+    "layers": LayersResult.file,
 }
 ACCEPTED = (
     "A report shows experiments, training runs, constructions, comparisons, "
-    "identifications, probing and patching results."
+    "identifications, probing and patching results, and read-outs of layers."
 )
 
 SECTION_MAKERS: dict[SourceKind, Callable[[Path], Section]] = {
@@ -71,6 +76,7 @@ SECTION_MAKERS: dict[SourceKind, Callable[[Path], Section]] = {
     "identification": identification_section,
     "probing": probing_section,
     "patching": patching_section,
+    "layers": layers_section,
 }
 # Errors that reading or drawing a damaged result can raise.
 READING_ERRORS = (ArithmeticError, AttributeError, LookupError, OSError)

@@ -11,6 +11,7 @@ from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.text import duration, short
 from algoscope.identification import Identification
 from algoscope.identification.result import Regime
+from algoscope.layerwise.result import LayersResult
 from algoscope.patching.result import PatchingResult
 from algoscope.probing.figures import attention_figure, controls_figure
 from algoscope.probing.result import ProbingResult
@@ -175,17 +176,43 @@ def patching_section(directory: Path) -> Section:
     )
     header = ("layer", "swap the query", "swap all examples", "probe's error")
     header += tuple(f"edit, {name}" for name in names[3:])
-    worst, intact = summary["parts"][0], found.intact
+    intact, ablated = found.intact, "its heads are not known, and not ablated"
+    if summary["parts"]:
+        worst = summary["parts"][0]
+        largest = short(worst["spd_ols"])
+        ablated = f"it is largest, {largest}, without {worst['without']}"
     return Section(
         title=f"What {found.learner} uses",
         source=source,
         findings=(
             f"SPD(OLS)/d is {short(intact.mean)} ({short(intact.low)} … "
-            f"{short(intact.high)}, {intact.count:,} datasets); it is largest, "
-            f"{short(worst['spd_ols'])}, without {worst['without']}.",
+            f"{short(intact.high)}, {intact.count:,} datasets); {ablated}.",
         ),
         pictures=(drawn("Maps", source, found.plot()),),
         tables=(Table("At the query", header, rows),),
+        facts={"task": found.task, "examples": str(found.num_examples)},
+        details={"Configuration": found.config},
+        versions=found.versions,
+    )
+
+
+def layers_section(directory: Path) -> Section:
+    """Return saved read-outs: their distances, and the steps that they match."""
+    found, source = LayersResult.load(directory), str(directory)
+    header = ("layer", "risk/d", "SPD(OLS)/d", "cosine to w_OLS")
+    header += tuple(f"{name}: steps (SPD/d)" for name in found.algorithms)
+    rows = []
+    for row in found.summary()["layers"]:
+        numbers = (row["risk"], row["spd_ols"], row["cosine_w_ols"])
+        matches = [found.match(name, row["layer"]) for name in found.algorithms]
+        steps = [f"{each.shown} ({short(each.distance)})" for each in matches]
+        rows.append((row["name"], *map(short, numbers), *steps))
+    return Section(
+        title=f"What {found.learner} would answer after each layer",
+        source=source,
+        findings=(found.sentence,),
+        pictures=(drawn("Read-outs", source, found.plot()),),
+        tables=(Table("Layer by layer", header, tuple(rows)),),
         facts={"task": found.task, "examples": str(found.num_examples)},
         details={"Configuration": found.config},
         versions=found.versions,

@@ -57,10 +57,10 @@ def test_it_predicts_as_the_same_algorithm_in_jax(examples, dtype, error):
 
 def test_a_context_model_answers_all_queries_at_once(examples):
     box = from_torch(ContextRidge(), form="context", dtype="float64")
-    queries = np.random.default_rng(1).standard_normal((6, 7, 2))
+    (x, y), queries = examples, np.random.default_rng(1).standard_normal((6, 7, 2))
     np.testing.assert_allclose(
-        predict_queries(box, *examples, queries, after=3),
-        predict_queries(ridge(0.5), *examples, queries, after=3),
+        predict_queries(box, x, y, queries, after=3),
+        predict_queries(ridge(0.5), x, y, queries, after=3),
         atol=1e-10,
     )
 
@@ -144,7 +144,15 @@ def test_an_unknown_precision_or_form_is_rejected():
         from_torch(OneStep(), dtype="int8")
     message = "`form` must be one of causal, context, got 'both'."
     with refuses(InvalidValueError, message):
-        from_torch(OneStep(), form="both")
+        from_torch(OneStep(), form="both")  # pyright: ignore[reportArgumentType]
+    message = "`form` must be causal for a model that is opened, got 'context'. "
+    with refuses(InvalidValueError, f"{message}Leave out `layers`."):
+        from_torch(OneStep(), form="context", layers="dropout")
+    message = (
+        "`dim` must be given with `layers`, got None. The module does not tell it."
+    )
+    with refuses(InvalidValueError, message):
+        from_torch(ContextRidge(), layers="blocks")
 
 
 def test_a_model_that_cannot_run_says_why():

@@ -47,7 +47,7 @@ def test_several_runs_in_a_directory_are_also_found_together(tmp_path):
 
 ACCEPTED = (
     "A report shows experiments, training runs, constructions, comparisons, "
-    "identifications, probing and patching results."
+    "identifications, probing and patching results, and read-outs of layers."
 )
 
 

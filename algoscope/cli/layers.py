@@ -1,0 +1,75 @@
+"""`algoscope layers`: what would a model answer after each of its layers?"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from algoscope.cli.console import Model, given, load_model, print_table, task_for
+from algoscope.foundation.files import json_text
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Read an answer out of every layer, and match it with steps of algorithms."""
+
+    model: Model
+    num_examples: int | None = None
+    """Inputs per dataset. By default as many as fit, at most 41."""
+    num_training: int | None = None
+    """Datasets to which the read-outs are fitted."""
+    num_test: int | None = None
+    """Held-out datasets on which they are asked."""
+    prefix: int | None = None
+    """n, the examples after which weights are implied. By default 2d."""
+    noise_variance: float | None = None
+    """σ² of the data. By default as in training."""
+    prior_variance: float | None = None
+    """τ² of the data. By default as in training."""
+    seed: int | None = None
+    """Seed of the data."""
+    out: Path = Path("layers")
+    """Where the result and the figure go."""
+    format: Literal["png", "svg", "pdf"] = "png"
+    """Of the figure."""
+    json: bool = False
+    """Print the summary as JSON."""
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The sizes that a user gave."""
+        names = ("num_examples", "num_training", "num_test", "prefix", "seed")
+        return given(self, names)
+
+
+def run_layers(command: Layers) -> None:
+    """Read all layers, save, draw, and print what was found."""
+    from algoscope.foundation.plotting import save_figure
+    from algoscope.foundation.progress import shown
+    from algoscope.layerwise import LayersConfig, layers
+
+    config = replace(LayersConfig(), **command.changes)
+    learner = load_model(command.model)
+    task = task_for(learner, command)
+    with shown(True, plain=True) as progress:
+        result = layers(learner, task, config, progress=progress)
+    result.save(command.out)
+    save_figure(result.plot(), command.out / f"layers.{command.format}")
+    if command.json:
+        print(json_text(result.summary()))
+        return
+    _print(result, command.out)
+
+
+def _print(result: Any, out: Path) -> None:
+    from algoscope.foundation.text import short
+
+    header = ["layer", "risk/d", "SPD(OLS)/d", "cosine to w_OLS"]
+    header += [f"{name}: steps (SPD/d)" for name in result.algorithms]
+    rows = []
+    for row in result.summary()["layers"]:
+        matches = [result.match(name, row["layer"]) for name in result.algorithms]
+        cells = (row["risk"], row["spd_ols"], row["cosine_w_ols"])
+        nearest = [f"{each.shown} ({short(each.distance)})" for each in matches]
+        rows.append([row["name"], *map(short, cells), *nearest])
+    print_table(f"What {result.learner} would answer after each layer", header, rows)
+    print(f"{result.sentence}\nResult and figure: {out}")

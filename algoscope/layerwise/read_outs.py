@@ -1,0 +1,128 @@
+"""Linear read-outs: what the state of the query after each layer says of its label.
+
+One read-out per layer, a + bᵀz of the standardized state z at the token of the query,
+is the ridge solution for the labels of training datasets, in closed form:
+
+    b = (C + εI)⁻¹ c,   C = E[z zᵀ], c = E[z y], ε = 1e-6
+
+It is shared by all n. That is the form of the learner's own read-out, so it asks what
+the learner would answer if it stopped after this layer; one read-out for each n could
+add skill of its own, such as a gain that depends on n.
+
+A unit that is constant on the training datasets is not read (see `probing.states`).
+
+Axes: `depth` layers, `prefixes` n = 0, 1, …, one query token each.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from algoscope.comparison.predict import Inputs, Labels
+from algoscope.foundation.progress import Steps
+from algoscope.model.opened import OpenedLearner
+from algoscope.model.tokens import QUERIES
+
+RIDGE = 1e-6  # ε, relative to the variance of a unit
+BATCH = 250  # datasets whose states are held at a time
+
+QueryStates = Float[np.ndarray, "datasets depth prefixes hidden"]
+
+
+def query_states(
+    learner: OpenedLearner, x: Inputs, y: Labels, steps: Steps
+) -> Iterator[tuple[slice, QueryStates]]:
+    """Yield the states of the query tokens, a batch of datasets at a time.
+
+    The last batch is filled up with its own rows: one shape, one compilation.
+    """
+    size = min(BATCH, len(x))
+    for start in range(0, len(x), size):
+        some = slice(start, min(start + size, len(x)))
+        count = some.stop - start
+        rows = np.resize(np.arange(start, some.stop), size)
+        states = np.asarray(learner.hidden_states(x[rows], y[rows]))[:count]
+        yield some, states[:, :, QUERIES]
+        steps.add(count)
+
+
+class ReadOuts(NamedTuple):
+    """The read-outs of all layers: ŷ = offset + weightsᵀ (h − center)."""
+
+    center: Float[np.ndarray, "depth hidden"]
+    weights: Float[np.ndarray, "depth hidden"]
+    offset: float
+
+    def __call__(
+        self, states: Float[np.ndarray, "datasets depth *prefixes hidden"]
+    ) -> Float[np.ndarray, "datasets depth *prefixes"]:
+        """Return what each layer answers."""
+        exact = np.moveaxis(states.astype(np.float64), 1, -2) - self.center
+        answers = np.einsum("...lh,lh->...l", exact, self.weights) + self.offset
+        return np.moveaxis(answers, -1, 1)
+
+    @classmethod
+    def fit(
+        cls, learner: OpenedLearner, x: Inputs, y: Labels, steps: Steps
+    ) -> "ReadOuts":
+        """Return the read-outs for the labels of these datasets."""
+        moments: _Moments | None = None
+        for some, states in query_states(learner, x, y, steps):
+            if moments is None:
+                moments = _Moments.around(states)
+            moments.add(states, y[some].astype(np.float64))
+        assert moments is not None
+        return moments.solve()
+
+    def answers(
+        self, learner: OpenedLearner, x: Inputs, y: Labels, steps: Steps
+    ) -> Float[np.ndarray, "datasets depth prefixes"]:
+        """Return what every layer answers at every x of these datasets."""
+        return np.concatenate(
+            [self(states) for _, states in query_states(learner, x, y, steps)]
+        )
+
+
+class _Moments:
+    """Sums over states and labels, around a point near the states for precision."""
+
+    def __init__(self, near: np.ndarray, epsilon: float):
+        depth, hidden = near.shape
+        self.near, self.epsilon, self.count, self.labels = near, epsilon, 0, 0.0
+        self.first, self.cross = np.zeros((2, depth, hidden))
+        self.second = np.zeros((depth, hidden, hidden))
+        self.largest = np.zeros((depth, hidden))
+
+    @classmethod
+    def around(cls, states: QueryStates) -> "_Moments":
+        near = states.astype(np.float64).mean(axis=(0, 2))
+        return cls(near, float(np.finfo(states.dtype).eps))
+
+    def add(self, states: QueryStates, y: Float[np.ndarray, "datasets prefixes"]):
+        """Count more datasets."""
+        labels = y.reshape(-1)
+        for layer in range(len(self.near)):
+            h = states[:, layer].reshape(-1, states.shape[-1]).astype(np.float64)
+            top = np.abs(h).max(axis=0)
+            self.largest[layer] = np.maximum(self.largest[layer], top)
+            h -= self.near[layer]
+            self.first[layer] += h.sum(axis=0)
+            self.second[layer] += h.T @ h
+            self.cross[layer] += h.T @ labels
+        self.count += len(labels)
+        self.labels += labels.sum()
+
+    def solve(self) -> ReadOuts:
+        """Return the ridge solution of every layer."""
+        mean, label = self.first / self.count, self.labels / self.count
+        covariance = self.second / self.count - mean[:, :, None] * mean[:, None]
+        cross = self.cross / self.count - mean * label
+        deviation = np.sqrt(np.maximum(np.einsum("lhh->lh", covariance), 0))
+        varies = deviation > 100 * self.epsilon * self.largest
+        scale = np.where(varies, 1 / np.where(varies, deviation, 1), 0)
+        correlation = covariance * scale[:, :, None] * scale[:, None]
+        ridge = correlation + RIDGE * np.eye(mean.shape[1])
+        solved = np.linalg.solve(ridge, (cross * scale)[..., None])[..., 0]
+        return ReadOuts(self.near + mean, solved * scale, float(label))
