@@ -92,7 +92,7 @@ class TorchCall:
         """Return arrays as tensors of the module's device and precision."""
         torch = import_torch()
         return [
-            torch.as_tensor(np.ascontiguousarray(array)).to(self.device, self.dtype)
+            torch.as_tensor(np.array(array), dtype=self.dtype, device=self.device)
             for array in arrays
         ]
 
@@ -161,10 +161,15 @@ def from_torch(
         options: `task`, `batch_size` and `timeout`, as for `causal`.
 
     Example:
-        A Garg-style model is called as `model(xs, ys)`, so nothing else is needed:
-
-            model = asc.from_torch(gpt2, dim=20, max_examples=40)
-            asc.identify(model)
+        >>> import pytest
+        >>> import algoscope as asc
+        >>> torch = pytest.importorskip("torch")
+        >>> class Zero(torch.nn.Module):
+        ...     def forward(self, xs, ys):
+        ...         return torch.zeros_like(ys)
+        >>> model = asc.from_torch(Zero(), dim=2, name="mine")
+        >>> asc.compare(model, ["zero", "ols"], num_datasets=20).nearest(1, 20)[0]
+        ('Zero', 0.0)
     """
     require_choice("form", form, get_args(Form))
     run = {"forward": forward, "device": device, "dtype": dtype}
