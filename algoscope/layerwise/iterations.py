@@ -34,7 +34,7 @@ from algoscope.predictors.gradient_descent import Iterates, iterate
 from algoscope.predictors.least_squares import apply, prefix_moments
 
 RATES = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 1.9)  # c of GD; it diverges from 2 on
-GD_STEPS, NEWTON_STEPS = 64, 20
+GD_STEPS, NEWTON_STEPS = 64, 30
 BATCH = 100  # datasets per compiled call
 
 Predictions = Float[np.ndarray, "datasets curves prefixes"]

@@ -19,11 +19,7 @@ from jaxtyping import Float
 
 from algoscope.comparison.intervals import Summary, summarize
 from algoscope.comparison.linearization import Queries, implied_weights, linearity
-from algoscope.comparison.metrics import (
-    cosine_similarity,
-    squared_distance,
-    squared_prediction_difference,
-)
+from algoscope.comparison.metrics import cosine_similarity, squared_distance
 from algoscope.comparison.predict import (
     HELD_OUT,
     Inputs,
@@ -227,7 +223,7 @@ def _curves(
 
     def distance(other: Labels) -> np.ndarray:
         same = np.broadcast_to(other[:, None].astype(np.float64), answers.shape)
-        return squared_prediction_difference(answers.astype(np.float64), same, dim)
+        return squared_distance(answers[..., None], same[..., None], dim)
 
     return distance(data.y), distance(data.least_squares)
 

@@ -15,11 +15,12 @@ torch = require()
 from support.torch_twin import Twin  # noqa: E402
 
 from algoscope.adapters import OpenedModule  # noqa: E402
+from algoscope.layerwise import LayersConfig, layers  # noqa: E402
 from algoscope.model.layer import Block  # noqa: E402
 from algoscope.model.learner import InContextLearner  # noqa: E402
 from algoscope.model.opened import OpenedLearner, Shift, Swap  # noqa: E402
 from algoscope.model.transformer import random_transformer  # noqa: E402
-from algoscope.patching import PatchingConfig, patch  # noqa: E402
+from algoscope.patching import PatchingConfig, PatchingResult, patch  # noqa: E402
 from algoscope.predictors import BlackBox, PredictorFailedError, Question  # noqa: E402
 from algoscope.probing import ProbingConfig, probe  # noqa: E402
 from algoscope.tasks.linear import LinearRegression  # noqa: E402
@@ -100,21 +101,51 @@ def test_every_kind_of_edit_has_the_same_effect_as_in_jax(form, layer, rng):
         assert np.abs(found - intact).max() > 1e-3
 
 
-@pytest.mark.optimized
-def test_probes_have_the_same_errors_and_patches_the_same_map_as_in_jax():
-    found, expected = (probe(each, budget=PROBING) for each in (opened(), ours()))
-    assert len(found.measurements) == len(expected.measurements) == 12
+def assert_same_probes_and_patches(
+    opened: OpenedModule,
+    learner: InContextLearner,
+    probing: ProbingConfig | str,
+    patching: PatchingConfig | str,
+) -> PatchingResult:
+    """Compare both with JAX, and return the patching result of the module."""
+    found, expected = (probe(each, budget=probing) for each in (opened, learner))
     for mine, theirs in zip(found.measurements, expected.measurements, strict=True):
         np.testing.assert_allclose(mine.error, theirs.error, atol=1e-5, rtol=1e-5)
-    found, expected = (patch(each, budget=PATCHING) for each in (opened(), ours()))
+    result, expected = (patch(each, budget=patching) for each in (opened, learner))
     for name, each in expected.maps.items():
-        np.testing.assert_allclose(found.maps[name].mean, each.mean, atol=1e-5)
-    assert found.intact.mean == pytest.approx(expected.intact.mean, abs=1e-9)
-    assert len(expected.ablations) == 6
-    assert found.ablations == ()
-    assert "its heads are not known and not ablated" in found.sentence
-    words = [text.get_text() for text in found.plot().axes[5].texts]
+        np.testing.assert_allclose(result.maps[name].mean, each.mean, atol=1e-5)
+    assert result.intact.mean == pytest.approx(expected.intact.mean, abs=1e-9)
+    return result
+
+
+@pytest.mark.optimized
+def test_probes_have_the_same_errors_and_patches_the_same_map_as_in_jax():
+    result = assert_same_probes_and_patches(opened(), ours(), PROBING, PATCHING)
+    assert result.ablations == ()
+    assert "its heads are not known and not ablated" in result.sentence
+    words = [text.get_text() for text in result.plot().axes[5].texts]
     assert "no ablations: heads are not known" in words[0]
+
+
+def test_read_outs_are_the_same_as_in_jax():
+    config = LayersConfig(num_training=60, num_test=20, num_implied=4)
+    found, expected = (layers(each, config=config) for each in (opened(), ours()))
+    np.testing.assert_allclose(found.risk, expected.risk, rtol=1e-6)
+    np.testing.assert_allclose(found.spd, expected.spd, rtol=1e-6)
+    for name in expected.algorithms:
+        assert found.steps(name) == expected.steps(name)
+    assert found.controls == ("ours, shuffled",)
+
+
+@pytest.mark.slow
+@pytest.mark.optimized
+def test_a_trained_learner_is_the_same_in_torch_and_in_jax():
+    trained = InContextLearner.from_pretrained("linear-d1")
+    exact = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), trained.transformer)
+    learner = InContextLearner(exact, trained.name, task=trained.task)
+    room = learner.max_examples
+    twin = OpenedModule(Twin(learner), 1, "layers", name="linear-d1", max_examples=room)
+    assert_same_probes_and_patches(twin, learner, "smoke", "smoke")
 
 
 def test_it_answers_questions_as_a_black_box(rng):

@@ -30,21 +30,30 @@ def errors(result) -> list[np.ndarray]:
 
 
 @pytest.mark.optimized
-@pytest.mark.parametrize("room", [called.ROOM, 3000])
-def test_probes_are_the_same_however_many_steps_get_their_states_at_once(
-    room, monkeypatch
-):
-    monkeypatch.setattr(called, "ROOM", room)
-    config = replace(SMALL, layers=(0, 2)) if room < called.ROOM else SMALL
+def test_probes_are_the_same_whether_jax_sees_the_learner_or_not():
     learner = small_learner()
-    wrapped = Wrapped(learner)
-    found = probe(wrapped, budget=config, targets=["w_ols"], floors=False)
-    if room < called.ROOM:
-        assert all(np.all(np.isfinite(each)) for each in errors(found))
-        return  # fewer pilot datasets scale the states in another way
-    expected = probe(learner, budget=config, targets=["w_ols"], floors=False)
+    found, expected = (
+        probe(each, budget=SMALL, targets=["w_ols"], floors=False)
+        for each in (Wrapped(learner), learner)
+    )
     for mine, theirs in zip(errors(found), errors(expected), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-5)
+
+
+@pytest.mark.optimized
+def test_states_of_long_probings_are_called_a_few_steps_at_a_time(monkeypatch):
+    """Fewer pilot datasets scale the states in another way, so errors differ a bit."""
+    config = replace(SMALL, layers=(0, 2))
+    wrapped, most = Wrapped(small_learner()), 8 * 2 * 5 * 4 * 4
+    expected = probe(wrapped, budget=config, targets=["w_ols"], floors=False)
+    monkeypatch.setattr(called, "ROOM", 2 * most + 1)
+    found = probe(wrapped, budget=config, targets=["w_ols"], floors=False)
+    for mine, theirs in zip(errors(found), errors(expected), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=0.2)
+    source = called.CalledStates(wrapped, (0, 2), "float32")
+    assert source.num_steps(20, 8, 5) == 2
+    monkeypatch.setattr(called, "ROOM", 1)
+    assert source.num_steps(20, 8, 5) == 1
 
 
 @pytest.mark.optimized

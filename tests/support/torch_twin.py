@@ -7,6 +7,7 @@ from support.torch_present import require
 from algoscope.model.learner import InContextLearner
 
 torch = require()
+torch.set_num_threads(1)  # as XLA and BLAS: test workers share the cores
 
 
 def tensor(values):
