@@ -3,10 +3,9 @@
     model = load("directory")          # of config.json and model.safetensors
     model.predict_prefixes(x, y)       # [B, N]: each yᵢ from the examples before it
     model(tokens)                      # output, hidden states and attention weights
+    model.layers[0].register_forward_hook(…)      # reads or replaces hidden states
 
-A forward hook on `model.layers[i]` reads or replaces the residual stream. Weights that
-were written by hand rely on the order of additions.
-Sizes: B datasets, N examples, T tokens, H hidden units, L layers.
+B datasets of N examples are T = 2N − 1 tokens for L layers with H hidden units.
 """
 
 import json
@@ -17,7 +16,6 @@ from typing import NamedTuple
 import torch  # pyright: ignore[reportMissingImports]
 from torch import Tensor, nn  # pyright: ignore[reportMissingImports]
 
-DTYPES = {"F32": torch.float32, "F64": torch.float64}
 ACTIVATIONS = {
     "gelu": lambda x: x * (0.5 + 0.5 * torch.erf(x * math.sqrt(0.5))),
     "gelu_tanh": lambda x: nn.functional.gelu(x, approximate="tanh"),
@@ -39,7 +37,7 @@ class Run(NamedTuple):
 
 
 class Part(nn.Module):
-    """A module with some of the weights, under their names in the file."""
+    """A module with some of the weights, under their names in the file; λ is `norm`."""
 
     def __init__(self, block: dict, weights: dict[str, Tensor], names: str):
         super().__init__()
@@ -47,7 +45,6 @@ class Part(nn.Module):
         self.weights = nn.ParameterDict({n: weights[n].clone() for n in names.split()})
 
     def norm(self, h: Tensor) -> Tensor:
-        """Return λ(h)."""
         centered = h - h.mean(-1, keepdim=True)
         variance = (centered * centered).mean(-1, keepdim=True)
         return centered * torch.rsqrt(variance + self.block["layer_norm_epsilon"])
@@ -59,21 +56,16 @@ class Attention(Part):
     def forward(self, h: Tensor) -> tuple[Tensor, Tensor]:
         h = self.norm(h) if self.block["pre_norm"] else h
         w, imaginary = self.weights, self.block["imaginary_timestep"]
-        b_k = (
-            w["b_k"] * imaginary
-        )  # softmax cancels it, but for a zero among the scores
-        b = [each.flatten() for each in (w["b_q"], b_k, w["b_v"])]
-        w_qkv = torch.cat([w[name].flatten(0, 1) for name in ("w_q", "w_k", "w_v")])
-        parts = (h @ w_qkv.T + torch.cat(b)).split([len(each) for each in b], -1)
-        q, k, v = (p.unflatten(-1, (len(w["w_q"]), -1)).transpose(1, 2) for p in parts)
+        q, k, v = (torch.einsum("bth,mkh->bmtk", h, w["w_" + n]) for n in "qkv")
+        b_k = w["b_k"] * imaginary  # without a zero among the scores softmax cancels it
+        q, k, v = q + w["b_q"][:, None], k + b_k[:, None], v + w["b_v"][:, None]
         scores = (q * self.block["attention_scale"]) @ k.transpose(-1, -2)
         future = torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1)
         scores = scores.masked_fill(future, -math.inf)
         if imaginary:
             scores = torch.cat([scores, torch.zeros_like(scores[..., :1])], -1)
         alpha = scores.softmax(-1)[..., : h.shape[1]]
-        heads, w_f = (alpha @ v).transpose(1, 2).flatten(2), w["w_f"].transpose(1, 2)
-        return heads @ w_f.flatten(0, 1) + w["b_f"], alpha
+        return torch.einsum("bmtv,mhv->bth", alpha @ v, w["w_f"]) + w["b_f"], alpha
 
 
 class FeedForward(Part):
@@ -112,12 +104,11 @@ class Model(Part):
     def embed(self, tokens: Tensor) -> Tensor:
         """Return the hidden states [B, T, H] before the first layer."""
         w_e, positions = self.weights["w_e"], self.weights["positions"]
-        if (time := tokens.shape[1]) > len(positions):
-            raise ValueError(f"At most {len(positions)} tokens fit, got {time}.")
-        return tokens.to(w_e) @ w_e.T + positions[:time]
+        if tokens.shape[1] > len(positions):
+            raise ValueError(f"At most {len(positions)} tokens fit: {tokens.shape}.")
+        return tokens.to(w_e) @ w_e.T + positions[: tokens.shape[1]]
 
     def read_out(self, h: Tensor) -> Tensor:
-        """Return the outputs [B, T]."""
         h = self.norm(h) if self.block["pre_norm"] else h
         return h @ self.weights["w_o"] + self.weights["b_o"]
 
@@ -138,7 +129,7 @@ class Model(Part):
 
 def encode(x: Tensor, y: Tensor) -> Tensor:
     """Return the 2N − 1 tokens [0, x₁], [y₁, 0], [0, x₂], …, [0, x_N]."""
-    pad, y = nn.functional.pad, y.to(x).unsqueeze(-1)
+    pad, y = nn.functional.pad, y.to(x)[..., None]
     pairs = torch.stack([pad(x, (1, 0)), pad(y, (0, x.shape[-1]))], 2)
     return pairs.flatten(1, 2)[:, :-1]
 
@@ -147,14 +138,13 @@ def load(directory: str | Path) -> Model:
     """Return the model in a directory: reads JSON and numbers, executes nothing."""
     block = json.loads((Path(directory) / "config.json").read_text())["block"]
     content = bytearray((Path(directory) / "model.safetensors").read_bytes())
-    start, weights = 8 + int.from_bytes(content[:8], "little"), {}
-    for name, entry in json.loads(content[8:start]).items():
-        if name == "__metadata__":
-            continue
-        dtype, (first, last) = DTYPES[entry["dtype"]], entry["data_offsets"]
-        size = math.prod(entry["shape"]) * dtype.itemsize
-        if not (0 <= first < last <= len(content) - start and last - first == size):
+    end, weights = 8 + int.from_bytes(content[:8], "little"), {}
+    header, numbers = json.loads(content[8:end]), content[end:]
+    for name in header.keys() - {"__metadata__"}:
+        entry, (first, last) = header[name], header[name]["data_offsets"]
+        dtype = {"F32": torch.float32, "F64": torch.float64}[entry["dtype"]]
+        if not 0 <= first < last <= len(numbers):
             raise ValueError(f"model.safetensors is damaged at {name}.")
-        numbers = torch.frombuffer(content[start + first : start + last], dtype=dtype)
-        weights[name] = numbers.reshape(entry["shape"])
+        tensor = torch.frombuffer(numbers[first:last], dtype=dtype)
+        weights[name] = tensor.reshape(entry["shape"])  # which checks the size
     return Model(block, weights)
