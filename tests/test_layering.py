@@ -13,7 +13,7 @@ BANDS = (
     {"foundation"},
     {"tasks", "model", "predictors"},
     {"comparison", "training", "construction"},
-    {"identification", "probing", "patching", "adapters", "sklearn"},
+    {"identification", "probing", "patching", "adapters", "exchange", "sklearn"},
     {"experiments"},
     {"reporting"},
     {"cli"},

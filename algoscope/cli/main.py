@@ -36,6 +36,8 @@ COMMANDS = {
     "controls.",
     "patch": "Test causally where a model holds its weights: swap states, edit, "
     "ablate.",
+    "export": "Write a model for PyTorch, for transformers (gpt2), or as ONNX.",
+    "import": "Turn a PyTorch run of Garg et al.'s code, or an export, into a model.",
     "sweep": "Train a grid of learners, show its status, or resume it.",
     "reproduce": "Run the paper's experiments: train, measure, draw, and judge its "
     "claims.",
@@ -46,7 +48,12 @@ COMMANDS = {
     "demo": "Train a small learner and ask which algorithm the shipped d = 8 model "
     "runs.",
 }
-FILES = {"evaluate": "compare", "presets": "models"}
+FILES = {
+    "evaluate": "compare",
+    "export": "exchange",
+    "import": "exchange",
+    "presets": "models",
+}
 
 
 def _module(name: str) -> ModuleType:
