@@ -140,6 +140,7 @@ def _write_gpt2(learner: InContextLearner, out: Path, about: dict[str, Any]) -> 
     save_arrays(out / WEIGHTS, to_gpt2(transformer), metadata)
     reads = {
         "read_in.weight": np.asarray(transformer.w_e),
+        "read_in.bias": np.zeros_like(transformer.w_o),  # the positions hold it
         "read_out.weight": np.asarray(transformer.w_o)[None],
         "read_out.bias": np.asarray(transformer.b_o)[None],
     }

@@ -42,8 +42,12 @@ def read_garg(directory: Path, state: str = STATE) -> InContextLearner:
             raise WrongWeightsError(f"it has {depth} layers, not {sizes['n_layer']}")
         transformer = from_gpt2(
             backbone,
-            (np.concatenate([w_in[:, :1], w_in], axis=1), b_in),
-            (w_out, b_out),
+            {
+                "read_in.weight": np.concatenate([w_in[:, :1], w_in], axis=1),
+                "read_in.bias": b_in,
+                "read_out.weight": w_out,
+                "read_out.bias": b_out,
+            },
             num_layers=depth,
             num_heads=sizes["n_head"],
         )

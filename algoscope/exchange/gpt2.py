@@ -15,21 +15,18 @@ alike, so softmax cancels it; it is carried along and changes nothing.
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.model import Activation
+from algoscope.model.checkpoints import named_leaves
 from algoscope.model.layer import Block, TransformerLayer
 from algoscope.model.transformer import Transformer
 
-Matrix = Float[np.ndarray, "out inputs"]
-Vector = Float[np.ndarray, " out"]
 Arrays = Mapping[str, np.ndarray]
 
 READS = "reads.safetensors"  # beside a `GPT2Model`: the read-in and the read-out
@@ -99,13 +96,13 @@ def gpt2_config(transformer: Transformer) -> dict[str, Any]:
 def to_gpt2(transformer: Transformer) -> dict[str, np.ndarray]:
     """Return the state of a `GPT2Model`, whose inputs are W_E tokens."""
     require_gpt2(transformer)
-    layers: Any = jax.tree.map(np.asarray, transformer.layers)
-    key, hidden = layers.w_q.shape[2:]
-    ones, zeros = np.ones(hidden, layers.w_q.dtype), np.zeros(hidden, layers.w_q.dtype)
+    stacks = named_leaves(transformer.layers)
+    key, hidden = stacks["w_q"].shape[2:]
     factor = transformer.block.attention_scale * math.sqrt(key)
     if not math.isclose(factor, 1, rel_tol=1e-15):
-        scaled = {name: getattr(layers, name) * factor for name in ("w_q", "b_q")}
-        layers = replace(layers, **scaled)
+        stacks |= {name: stacks[name] * factor for name in ("w_q", "b_q")}
+    ones = np.ones(hidden, stacks["w_q"].dtype)
+    zeros = np.zeros_like(ones)
     state = {
         "wte.weight": zeros[None],
         "wpe.weight": np.asarray(transformer.positions),
@@ -113,22 +110,23 @@ def to_gpt2(transformer: Transformer) -> dict[str, np.ndarray]:
         "ln_f.bias": zeros,
     }
     for index in range(transformer.num_layers):
-        layer: Any = jax.tree.map(lambda stack, i=index: stack[i], layers)
-        w = [w.reshape(hidden, hidden) for w in (layer.w_q, layer.w_k, layer.w_v)]
-        b = [b.reshape(hidden) for b in (layer.b_q, layer.b_k, layer.b_v)]
+        layer = {name: stack[index] for name, stack in stacks.items()}
+        w = [layer[name].reshape(hidden, hidden) for name in ("w_q", "w_k", "w_v")]
+        b = [layer[name].reshape(hidden) for name in ("b_q", "b_k", "b_v")]
+        w_f = layer["w_f"].transpose(0, 2, 1).reshape(hidden, hidden)
         parts = {
             "ln_1.weight": ones,
             "ln_1.bias": zeros,
             "attn.c_attn.weight": np.concatenate(w).T,
             "attn.c_attn.bias": np.concatenate(b),
-            "attn.c_proj.weight": layer.w_f.transpose(0, 2, 1).reshape(hidden, hidden),
-            "attn.c_proj.bias": layer.b_f,
+            "attn.c_proj.weight": w_f,
+            "attn.c_proj.bias": layer["b_f"],
             "ln_2.weight": ones,
             "ln_2.bias": zeros,
-            "mlp.c_fc.weight": layer.w_2.T,
-            "mlp.c_fc.bias": layer.b_2,
-            "mlp.c_proj.weight": layer.w_1.T,
-            "mlp.c_proj.bias": layer.b_1,
+            "mlp.c_fc.weight": layer["w_2"].T,
+            "mlp.c_fc.bias": layer["b_2"],
+            "mlp.c_proj.weight": layer["w_1"].T,
+            "mlp.c_proj.bias": layer["b_1"],
         }
         state |= {f"h.{index}.{name}": array for name, array in parts.items()}
     return state
@@ -136,8 +134,7 @@ def to_gpt2(transformer: Transformer) -> dict[str, np.ndarray]:
 
 def from_gpt2(
     state: Arrays,
-    read_in: tuple[Matrix, Vector],
-    read_out: tuple[Matrix, Vector],
+    reads: Arrays,
     *,
     num_layers: int,
     num_heads: int,
@@ -146,10 +143,13 @@ def from_gpt2(
 ) -> Transformer:
     """Return a `GPT2Model` between a read-in of tokens and a read-out of one number.
 
-    `read_in` and `read_out` are weights and biases: W_E token + b, and w_O λ + b_O.
+    `reads` has weight and bias of both: W_E token + b, and w_O λ + b_O.
     """
-    (w_e, b_e), (w_o, b_o) = map(_wide, read_in), map(_wide, read_out)
-    hidden, _ = w_e.shape
+    w_e = _get(reads, "read_in.weight", None, None)
+    hidden = len(w_e)
+    b_e = _get(reads, "read_in.bias", hidden)
+    (w_o,) = _get(reads, "read_out.weight", 1, hidden)
+    (b_o,) = _get(reads, "read_out.bias", 1)
     if hidden % num_heads:
         raise WrongWeightsError(f"{num_heads} heads for {hidden} hidden units")
     folded = [
@@ -158,7 +158,7 @@ def from_gpt2(
     ]
     gain, shift = (_get(state, f"ln_f.{part}", hidden) for part in ("weight", "bias"))
     positions = _get(state, "wpe.weight", None, hidden) + b_e
-    is_double = any(each.dtype == np.float64 for each in (*read_in, *read_out))
+    is_double = reads["read_in.weight"].dtype == np.float64
 
     def narrow(array: np.ndarray) -> jax.Array:
         return jnp.asarray(array.astype("float64" if is_double else "float32"))
@@ -172,8 +172,8 @@ def from_gpt2(
             w_e=narrow(w_e),
             positions=narrow(positions),
             layers=TransformerLayer(**stacks),
-            w_o=narrow(w_o[0] * gain),
-            b_o=narrow(w_o[0] @ shift + b_o[0]),
+            w_o=narrow(w_o * gain),
+            b_o=narrow(np.asarray(w_o @ shift + b_o)),
             block=Block(
                 pre_norm=True,
                 activation=activation,
@@ -212,10 +212,6 @@ def _folded_layer(
     }
 
 
-def _wide(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.float64)
-
-
 def _get(state: Arrays, name: str, *shape: int | None) -> np.ndarray:
     """Return a weight in float64, of the shape asked; None stands for any size."""
     if name not in state:
@@ -226,4 +222,4 @@ def _get(state: Arrays, name: str, *shape: int | None) -> np.ndarray:
     ):
         wanted = [size or "any" for size in shape]
         raise WrongWeightsError(f"{name} has shape {list(found)}, not {wanted}")
-    return _wide(state[name])
+    return state[name].astype(np.float64)

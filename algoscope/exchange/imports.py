@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from algoscope.exchange.garg import RUN_CONFIG, STATE, read_garg
 from algoscope.exchange.gpt2 import ACTIVATIONS, READS, WrongWeightsError, from_gpt2
 from algoscope.exchange.outputs import require_free, task_facts
@@ -70,11 +68,7 @@ def _read_gpt2(directory: Path) -> InContextLearner:
     try:
         transformer = from_gpt2(
             state,
-            (
-                reads["read_in.weight"],
-                np.zeros(len(reads["read_in.weight"]), "float32"),
-            ),
-            (reads["read_out.weight"], reads["read_out.bias"]),
+            reads,
             num_layers=int(config["n_layer"]),
             num_heads=int(config["n_head"]),
             activation=names[config["activation_function"]],
