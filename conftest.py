@@ -2,6 +2,7 @@
 
 import builtins
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 # Before JAX is imported, and for the processes that tests start: many of them compile
@@ -15,6 +16,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as XLA: workers share the 
 import jax  # noqa: E402
 import pytest  # noqa: E402
 from support.compiling import emit_quickly  # noqa: E402
+
+# The one file that needs PyTorch; doctests would import it.
+collect_ignore = [] if find_spec("torch") else ["algoscope/exchange/torch_model.py"]
 
 
 @pytest.fixture

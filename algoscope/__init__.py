@@ -1,9 +1,9 @@
 """algoscope: see which learning algorithm an in-context learner runs.
 
 The verbs are `train`, `compare`, `identify`, `build`, `compile_program`, `probe`,
-`patch`, `layers`, `reproduce` and `report`; beside them are the nouns that they take
-and return, and every textbook predictor. Names are loaded on first use, so that
-`algoscope --help` answers without waiting for JAX.
+`patch`, `layers`, `export`, `import_model`, `reproduce` and `report`; beside them are
+the nouns that they take and return, and every textbook predictor. Names are loaded on
+first use, so that `algoscope --help` answers without waiting for JAX.
 """
 
 from importlib import import_module
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from algoscope.construction import build as build
     from algoscope.construction import compile_program as compile_program
     from algoscope.construction import load_construction as load_construction
+    from algoscope.exchange import export as export
+    from algoscope.exchange import import_model as import_model
     from algoscope.experiments.experiment import reproduce as reproduce
     from algoscope.experiments.record import Record as Record
     from algoscope.identification import Identification as Identification
@@ -96,6 +98,7 @@ _HOMES = {
     "comparison.compare": "compare",
     "comparison.result": "Comparison",
     "construction": "ALGORITHMS Program build compile_program load_construction",
+    "exchange": "export import_model",
     "experiments.experiment": "reproduce",
     "experiments.record": "Record",
     "identification": "Identification identify",

@@ -38,6 +38,8 @@ COMMANDS = {
     "ablate.",
     "layers": "Read an answer out of every layer of a model, and match it with steps "
     "of algorithms.",
+    "export": "Write a model for PyTorch, for transformers (gpt2), or as ONNX.",
+    "import": "Turn a PyTorch run of Garg et al.'s code, or an export, into a model.",
     "sweep": "Train a grid of learners, show its status, or resume it.",
     "reproduce": "Run the paper's experiments: train, measure, draw, and judge its "
     "claims.",
@@ -48,7 +50,12 @@ COMMANDS = {
     "demo": "Train a small learner and ask which algorithm the shipped d = 8 model "
     "runs.",
 }
-FILES = {"evaluate": "compare", "presets": "models"}
+FILES = {
+    "evaluate": "compare",
+    "export": "exchange",
+    "import": "exchange",
+    "presets": "models",
+}
 
 
 def _module(name: str) -> ModuleType:

@@ -1,18 +1,21 @@
-"""Libraries that only some installations have, for tests that need them."""
+"""PyTorch and its companions: without them tests are skipped or, in CI, fail."""
 
-import importlib
 import os
-from types import ModuleType
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
 
 import pytest
 
 
-def require(name: str = "torch") -> ModuleType:
-    """Return the library; without it, skip the tests or, in CI, fail them."""
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError:
-        reason = f"{name} is not installed: it is an extra, see README.md"
-    if os.environ.get("ALGOSCOPE_REQUIRE_TORCH") == "1":
-        pytest.fail(reason)
-    pytest.skip(reason, allow_module_level=True)
+def require(name: str = "torch") -> Any:
+    """Return the module; without it, skip the tests of the file or, in CI, fail."""
+    if find_spec(name) is None:
+        reason = f"no {name} here: install it to check models in PyTorch"
+        if os.environ.get("ALGOSCOPE_REQUIRE_TORCH") == "1":
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason, allow_module_level=True)
+    import torch  # pyright: ignore[reportMissingImports]
+
+    torch.set_num_threads(1)  # as XLA: workers share the cores
+    return import_module(name)

@@ -1,0 +1,150 @@
+"""An in-context learner that algoscope exported, in PyTorch. This file needs no other.
+
+    model = load("directory")          # of config.json and model.safetensors
+    model.predict_prefixes(x, y)       # [B, N]: each yᵢ from the examples before it
+    model(tokens)                      # output, hidden states and attention weights
+    model.layers[0].register_forward_hook(…)      # reads or replaces hidden states
+
+B datasets of N examples are T = 2N − 1 tokens for L layers with H hidden units.
+"""
+
+import json
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import torch  # pyright: ignore[reportMissingImports]
+from torch import Tensor, nn  # pyright: ignore[reportMissingImports]
+
+ACTIVATIONS = {
+    "gelu": lambda x: x * (0.5 + 0.5 * torch.erf(x * math.sqrt(0.5))),
+    "gelu_tanh": lambda x: nn.functional.gelu(x, approximate="tanh"),
+    "relu": torch.relu,
+    "tanh": torch.tanh,
+    "silu": nn.functional.silu,
+    "softplus": lambda x: torch.logaddexp(x, torch.zeros_like(x)),
+    "sigmoid": torch.sigmoid,
+    "squared_relu": lambda x: torch.relu(x).square(),
+}
+
+
+class Run(NamedTuple):
+    """What one forward pass computes."""
+
+    output: Tensor  # [B, T]
+    hidden: Tensor  # [B, L + 1, T, H]: of the embedding and behind each layer
+    attention: Tensor  # [B, L, heads, T, T]
+
+
+class Part(nn.Module):
+    """A module with some of the weights, under their names in the file; λ is `norm`."""
+
+    def __init__(self, block: dict, weights: dict[str, Tensor], names: str):
+        super().__init__()
+        self.block = block  # what is computed, apart from the weights
+        self.weights = nn.ParameterDict({n: weights[n].clone() for n in names.split()})
+
+    def norm(self, h: Tensor) -> Tensor:
+        centered = h - h.mean(-1, keepdim=True)
+        variance = (centered * centered).mean(-1, keepdim=True)
+        return centered * torch.rsqrt(variance + self.block["layer_norm_epsilon"])
+
+
+class Attention(Part):
+    """What the heads write [B, T, H], and their attention weights [B, heads, T, T]."""
+
+    def forward(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        h = self.norm(h) if self.block["pre_norm"] else h
+        w, imaginary = self.weights, self.block["imaginary_timestep"]
+        q, k, v = (torch.einsum("bth,mkh->bmtk", h, w["w_" + n]) for n in "qkv")
+        b_k = w["b_k"] * imaginary  # without a zero among the scores softmax cancels it
+        q, k, v = q + w["b_q"][:, None], k + b_k[:, None], v + w["b_v"][:, None]
+        scores = (q * self.block["attention_scale"]) @ k.transpose(-1, -2)
+        future = torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(future, -math.inf)
+        if imaginary:
+            scores = torch.cat([scores, torch.zeros_like(scores[..., :1])], -1)
+        alpha = scores.softmax(-1)[..., : h.shape[1]]
+        return torch.einsum("bmtv,mhv->bth", alpha @ v, w["w_f"]) + w["b_f"], alpha
+
+
+class FeedForward(Part):
+    """W₁ σ(W₂ λ(h) + b₂) + b₁."""
+
+    def forward(self, h: Tensor) -> Tensor:
+        w, activate = self.weights, ACTIVATIONS[self.block["activation"]]
+        return activate(self.norm(h) @ w["w_2"].T + w["b_2"]) @ w["w_1"].T + w["b_1"]
+
+
+class Layer(nn.Module):
+    """The residual stream [B, T, H] behind a layer; attention is added to `kept`."""
+
+    def __init__(self, block: dict, weights: dict[str, Tensor]):
+        super().__init__()
+        self.attention = Attention(block, weights, "w_q w_k w_v w_f b_q b_k b_v b_f")
+        self.feed_forward = FeedForward(block, weights, "w_2 w_1 b_2 b_1")
+
+    def forward(self, h: Tensor, kept: list | None = None) -> Tensor:
+        a, alpha = self.attention(h)
+        if kept is not None:
+            kept.append(alpha)
+        h = a + h
+        return h + self.feed_forward(h)
+
+
+class Model(Part):
+    """The whole transformer. Tokens are [B, T, d + 1]: see `encode`."""
+
+    def __init__(self, block: dict, weights: dict[str, Tensor]):
+        super().__init__(block, weights, "w_e positions w_o b_o")
+        stacks = {n[7:]: w for n, w in weights.items() if n.startswith("layers.")}
+        each = ({n: w[i] for n, w in stacks.items()} for i in range(len(stacks["w_1"])))
+        self.layers = nn.ModuleList(Layer(block, one) for one in each)
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Return the hidden states [B, T, H] before the first layer."""
+        w_e, positions = self.weights["w_e"], self.weights["positions"]
+        if tokens.shape[1] > len(positions):
+            raise ValueError(f"At most {len(positions)} tokens fit: {tokens.shape}.")
+        return tokens.to(w_e) @ w_e.T + positions[: tokens.shape[1]]
+
+    def read_out(self, h: Tensor) -> Tensor:
+        h = self.norm(h) if self.block["pre_norm"] else h
+        return h @ self.weights["w_o"] + self.weights["b_o"]
+
+    def forward(self, tokens: Tensor) -> Run:
+        hidden, kept = [self.embed(tokens)], []
+        for layer in self.layers:
+            hidden.append(layer(hidden[-1], kept))
+        states = torch.stack(hidden, 1), torch.stack(kept, 1)
+        return Run(self.read_out(hidden[-1]), *states)
+
+    def predict_prefixes(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return predictions [B, N] of all yᵢ, for inputs [B, N, d] and labels."""
+        h = self.embed(encode(x, y))
+        for layer in self.layers:
+            h = layer(h)
+        return self.read_out(h[:, ::2])
+
+
+def encode(x: Tensor, y: Tensor) -> Tensor:
+    """Return the 2N − 1 tokens [0, x₁], [y₁, 0], [0, x₂], …, [0, x_N]."""
+    pad, y = nn.functional.pad, y.to(x)[..., None]
+    pairs = torch.stack([pad(x, (1, 0)), pad(y, (0, x.shape[-1]))], 2)
+    return pairs.flatten(1, 2)[:, :-1]
+
+
+def load(directory: str | Path) -> Model:
+    """Return the model in a directory: reads JSON and numbers, executes nothing."""
+    block = json.loads((Path(directory) / "config.json").read_text())["block"]
+    content = bytearray((Path(directory) / "model.safetensors").read_bytes())
+    end, weights = 8 + int.from_bytes(content[:8], "little"), {}
+    header, numbers = json.loads(content[8:end]), content[end:]
+    for name in header.keys() - {"__metadata__"}:
+        entry, (first, last) = header[name], header[name]["data_offsets"]
+        dtype = {"F32": torch.float32, "F64": torch.float64}[entry["dtype"]]
+        if not 0 <= first < last <= len(numbers):
+            raise ValueError(f"model.safetensors is damaged at {name}.")
+        tensor = torch.frombuffer(numbers[first:last], dtype=dtype)
+        weights[name] = tensor.reshape(entry["shape"])  # which checks the size
+    return Model(block, weights)
