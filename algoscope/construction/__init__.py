@@ -16,8 +16,8 @@ from algoscope.construction.compiler.compile import compile_program as compile_p
 from algoscope.construction.compiler.numerics import Numerics as Numerics
 from algoscope.construction.compiler.numerics import numerics as numerics
 from algoscope.construction.compiler.numerics import paper_numerics as paper_numerics
+from algoscope.construction.language.interpreter import interpret as interpret
 from algoscope.construction.language.program import Program as Program
-from algoscope.construction.language.program import interpret as interpret
 from algoscope.construction.language.timesteps import PREVIOUS as PREVIOUS
 from algoscope.construction.language.timesteps import SELF as SELF
 from algoscope.construction.language.timesteps import Earlier as Earlier

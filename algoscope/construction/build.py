@@ -18,7 +18,7 @@ from algoscope.construction.compiler.compile import (
     compile_program,
 )
 from algoscope.construction.compiler.numerics import DType, Numerics, numerics
-from algoscope.construction.language.program import Tokens
+from algoscope.construction.language.interpreter import Tokens
 from algoscope.foundation.files import DamagedFileError, read_json
 from algoscope.foundation.validation import InvalidValueError, require_choice
 from algoscope.model import Activation

@@ -29,7 +29,8 @@ from algoscope.construction.compiler.weights import (
     stack,
     write_layer,
 )
-from algoscope.construction.language.program import Program, Tokens
+from algoscope.construction.language.interpreter import Tokens
+from algoscope.construction.language.program import Program
 from algoscope.construction.language.timesteps import (
     SELF,
     Code,
