@@ -50,7 +50,7 @@ def interpret(program: Program, tokens: Tokens) -> State:
             values[:time], (datasets, time, values.shape[1])
         )
     for event in program.events:
-        result = _meaning(event, state, time)
+        result = run_event(event, state, time)
         if event.into is not None:
             result = result + state[event.into]
         state[event.out] = result
@@ -64,7 +64,8 @@ def predictions(
     return evaluate(program.prediction, interpret(program, tokens))[:, ::2, 0]
 
 
-def _meaning(event: Event, state: State, time: int) -> Columns:
+def run_event(event: Event, state: State, time: int) -> Columns:
+    """Return what one event computes, without what it is added to."""
     if isinstance(event, Read):
         return event.at.average(time) @ evaluate(event.source, state)
     if isinstance(event, Attend):

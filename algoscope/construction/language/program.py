@@ -32,6 +32,7 @@ from algoscope.construction.language.values import (
     Register,
     Value,
     constant,
+    join,
 )
 from algoscope.foundation.validation import InvalidValueError, require_at_least
 
@@ -204,20 +205,26 @@ class Program:
         """Return value / |by|, for a number `by`, or value / ‖by‖."""
         return self._add(Divide(Register(name, value.size), self._in_rows(value), by))
 
-    def predict(self, value: Value) -> None:
-        """Make a number the prediction of every column."""
-        if value.size != 1:
-            raise InvalidValueError("prediction", "be one number", f"{value.size}")
-        self._require_readable(value)
-        self.output = value
+    def predict(self, value: Value, *more: Value) -> None:
+        """Make a number the prediction of every column; more numbers may follow it."""
+        for each in (value, *more):
+            if each.size != 1:
+                raise InvalidValueError("prediction", "be one number", f"{each.size}")
+            self._require_readable(each)
+        self.output = join([value, *more])
 
     @property
-    def prediction(self) -> Value:
-        """The number that `predict` was called with."""
+    def outputs(self) -> Value:
+        """All numbers that `predict` was called with."""
         if self.output is None:
             rule = "say what it predicts"
             raise InvalidValueError("program", rule, "none", "Call `program.predict`.")
         return self.output
+
+    @property
+    def prediction(self) -> Value:
+        """The first of the outputs."""
+        return self.outputs[:1]
 
     def _in_rows(self, value: Value) -> Value:
         """Return a value without a constant: LayerNorm divides rows, not biases."""
