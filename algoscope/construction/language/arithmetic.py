@@ -170,18 +170,15 @@ class Arithmetic:
             self.recorder.settle(a), self.recorder.settle(b)  # before stretching
         return nonlinear.product(self.recorder, *self.together(a, b, shape=shape))
 
-    def contract(self, a: Operand, b: Operand, params: Any, bind: Bind) -> Any:
+    def contract(self, a: Operand, b: Operand, dimensions: Any) -> Any:
         """Return the sums of products of `dot_general`."""
-        if is_known(a) or is_known(b):
-            return self.linear([a, b], bind)
-        (over_a, over_b), (batch_a, batch_b) = params["dimension_numbers"]
+        (over_a, over_b), (batch_a, batch_b) = dimensions
         left, right = self.together(a, b)
-        shapes, places = [], []
+        places = []
         for part, over, batch in ((left, over_a, batch_a), (right, over_b, batch_b)):
             free = [k for k in range(len(part.shape)) if k not in (*over, *batch)]
             numbers = np.arange(part.size).reshape(part.shape)
             numbers = numbers.transpose(*batch, *free, *over)
-            shapes.append([part.shape[k] for k in (*batch, *free, *over)])
             nb, nf = len(batch), len(free)
             head = numbers.shape[:nb]
             rows = size_of(numbers.shape[nb : nb + nf])
@@ -189,13 +186,19 @@ class Arithmetic:
         i = np.broadcast_to(places[0][:, :, None], _outer(places)).reshape(-1)
         j = np.broadcast_to(places[1][:, None], _outer(places)).reshape(-1)
         batches, rows, columns, terms = _outer(places)
-        p, q = self.recorder.settle(left).take(i), self.recorder.settle(right).take(j)
         count = batches * rows * columns
-        mix = np.kron(np.eye(count), np.ones((1, terms)))
         batch_shape = [left.shape[k] for k in batch_a]
         free_a = [n for k, n in enumerate(left.shape) if k not in (*over_a, *batch_a)]
         free_b = [n for k, n in enumerate(right.shape) if k not in (*over_b, *batch_b)]
         shape = (*batch_shape, *free_a, *free_b)
+        for known, part, mine, its in ((a, right, i, j), (b, left, j, i)):
+            if is_known(known):
+                matrix = np.zeros((count, part.size))
+                outs = np.repeat(np.arange(count), terms)
+                np.add.at(matrix, (outs, its), known.ravel()[mine])
+                return part.mapped(matrix, shape)
+        p, q = self.recorder.settle(left).take(i), self.recorder.settle(right).take(j)
+        mix = np.kron(np.eye(count), np.ones((1, terms)))
         zero = constant(np.zeros(count))
         return Expression(shape, zero, left.scene, [Products(p, q, mix)])
 
@@ -335,6 +338,7 @@ class Arithmetic:
             if is_known(rest):
                 found = nonlinear.logistic(self.recorder, self.scaled(a.a, -1.0))
                 return self.scaled(found, np.exp(rest))
+            self.recorder.settle(a.a), self.recorder.settle(rest)
             gap = rest.minus(a.a)
             if gap.constants() is not None:
                 found = nonlinear.logistic(self.recorder, a.a)

@@ -57,6 +57,7 @@ class Expression:
     scene: Scene
     products: list[Products] = field(default_factory=list)
     origin: "Expression | None" = None  # what it was before its products were written
+    label: str = "product"  # the name of its register, if it gets one
 
     @property
     def size(self) -> int:
@@ -185,16 +186,13 @@ def squares(expression: Expression) -> Value | None:
     if whole.size != 1 or whole.linear.terms or not whole.products:
         return None
     parts, rest = collected(whole), float(whole.linear.constant[0])
-    if not _same(parts.p, parts.q) or (parts.mix < 0).any() or rest < 0:
+    if form_of(parts.p) != form_of(parts.q) or (parts.mix < 0).any() or rest < 0:
         return None
     norm = np.diag(np.sqrt(parts.mix[0])) @ parts.p
     return join([norm, constant(np.sqrt(rest))]) if rest else norm
 
 
-def _same(a: Value, b: Value) -> bool:
-    """Return whether two linear forms are written in the same way."""
-    return (
-        a.terms.keys() == b.terms.keys()
-        and np.array_equal(a.constant, b.constant)
-        and all(np.array_equal(m, b.terms[r]) for r, m in a.terms.items())
-    )
+def form_of(value: Value) -> tuple[object, ...]:
+    """Return what is equal for values that are written in the same way."""
+    terms = frozenset((r, (m + 0.0).tobytes()) for r, m in value.terms.items())
+    return value.size, terms, (value.constant + 0.0).tobytes()

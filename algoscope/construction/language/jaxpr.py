@@ -49,9 +49,12 @@ REMEDIES = {
     "round": "Use comparisons with constants and jnp.where.",
 }
 GENERAL_REMEDY = (
-    "Layers compute sums, products, quotients, roots of sums of squares, exp, logistic, "
-    "tanh, comparisons, where, max, min, abs and sign."
+    "Layers compute sums, products, quotients, roots of sums of squares, exp, "
+    "logistic, tanh, comparisons, where, max, min, abs and sign."
 )
+
+
+LABELS = {"dot_general": "dot", "mul": "product", "reduce_sum": "sum"}
 
 
 class JaxprRunner:
@@ -112,7 +115,7 @@ class JaxprRunner:
         self, equation: Any, operands: list[Operand], used: list[bool]
     ) -> list[Operand]:
         kind, params = equation.primitive.name, equation.params
-        if kind == "custom_jvp_call" and params.get("name") == "logaddexp":
+        if kind == "custom_jvp_call" and _name(params["call_jaxpr"]) == "logaddexp":
             return [self.arithmetic.softplus(*operands)]
         enter = {"scan": self._scan, "while": self._while, "cond": self._cond}
         if kind in enter:
@@ -132,7 +135,11 @@ class JaxprRunner:
             bind = _binding(equation)
             self.known[key] = OPERATIONS[kind](self.arithmetic, operands, params, bind)
         found = self.known[key]
-        return list(found) if isinstance(found, list) else [found]
+        results = list(found) if isinstance(found, list) else [found]
+        for each in results:
+            if isinstance(each, Expression) and not any(each is o for o in operands):
+                each.label = LABELS.get(kind, each.label)
+        return results
 
     def _scan(self, params: dict[str, Any], operands: list[Operand]) -> list[Operand]:
         num_consts, num_carry = params["num_consts"], params["num_carry"]
@@ -179,6 +186,11 @@ class JaxprRunner:
         return [
             self.arithmetic.select(index, *pair) for pair in zip(*both, strict=True)
         ]
+
+
+def _name(closed: ClosedJaxpr) -> str:
+    """Return the name of the function that a jaxpr was made of."""
+    return closed.jaxpr.debug_info.func_src_info.partition(" ")[0]
 
 
 def _require_short(length: int) -> None:

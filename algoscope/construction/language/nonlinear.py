@@ -2,7 +2,7 @@
 
 LayerNorm divides by a norm, so it gives quotients and roots of sums of squares, one of
 them per layer. Attention to the own column against the imaginary zero gives σ(a), all
-components in one layer. From it follow tanh, exp and, far out on its flanks, thresholds.
+components in one layer. From it follow tanh, exp and, with a large factor, thresholds.
 
     product        exact up to the error of a product, see `compiler.products`
     quotient       a/b with the sign of b, as (a b)/b²
@@ -13,6 +13,7 @@ components in one layer. From it follow tanh, exp and, far out on its flanks, th
     rectified      a·[a > 0], off by at most 0.28/β: 4e-12 and 1e-6
 """
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -66,9 +67,9 @@ def quotient(recorder: Recorder, a: Expression, b: Expression) -> Expression:
 
 def _over(recorder: Recorder, a: Expression, b: Expression) -> Value:
     """Return a vector over one number."""
-    norm = squares(b)
+    norm = squares(b) if a.products else None
     if norm is None:
-        norm = recorder.settle(b, "divisor")
+        norm = recorder.settle(b, _name(recorder, "divisor", a))
         p, q, mix = recorder.settle(a), norm.repeat(a.size), np.eye(a.size)
     else:  # a sum of squares: a/‖v‖², all products of a included
         whole = collected(a)
@@ -80,7 +81,9 @@ def _over(recorder: Recorder, a: Expression, b: Expression) -> Value:
     if not p.size:
         return constant(np.zeros(a.size))
     norm = _guarded(recorder, norm, a.scene)
-    out = recorder.program.multiply(p, q, mix, norm=norm, name="quotient")
+    out = recorder.program.multiply(
+        p, q, mix, norm=norm, name=_name(recorder, "quotient", a)
+    )
     recorder.observe()
     return out
 
@@ -91,7 +94,7 @@ def _zero(value: Value) -> Bool[np.ndarray, " size"]:
 
 def root(recorder: Recorder, a: Expression) -> Expression:
     """Return √a for sums of squares, through LayerNorm: Σv²/‖v‖."""
-    parts = []
+    parts, name = [], _name(recorder, "root", a)
     for row in range(a.size):
         entry = a.taken(np.array([row]), (1,))
         norm = squares(entry)
@@ -100,10 +103,11 @@ def root(recorder: Recorder, a: Expression) -> Expression:
                 "the root of something that is not written as a sum of squares",
                 "Keep the root in the state: root = jnp.sqrt(root**2 + change**2).",
             )
-        total = recorder.settle(entry, "sum of squares")
+        total = recorder.settle(entry, _name(recorder, "square", a))
         guarded = _guarded(recorder, norm, a.scene)
-        parts.append(recorder.program.divide(total, guarded, "root"))
-        recorder.observe()
+        parts.append(recorder.program.divide(total, guarded, name))
+        # √(v² + c²) is analytic; √v² is |v|, which is not.
+        recorder.observe(rough=not (norm.is_constant & (norm.constant != 0)).any())
     return Expression(a.shape, join(parts), a.scene)
 
 
@@ -136,7 +140,7 @@ def threshold(recorder: Recorder, a: Expression, tie: Tie | None = None) -> Expr
         if tie == "between":
             heads.append(Head(-z[row] + shift, ONE, constant(-unit)))
     gone = tie == "between" and recorder.formally_gone(z).all()
-    name = "sign" if tie == "between" else "above"
+    name = _name(recorder, "sign" if tie == "between" else "above", a)
     out = _attend(recorder, heads, name, rough=True)
     if gone:
         recorder.absent |= out.terms.keys()
@@ -152,7 +156,9 @@ def logistic(recorder: Recorder, a: Expression) -> Expression:
     """Return σ(a): the weight of a score a beside the imaginary zero."""
     z = recorder.settle(a)
     heads = [Head(z[k], ONE, constant(e)) for k, e in enumerate(np.eye(a.size))]
-    return Expression(a.shape, _attend(recorder, heads, "σ"), a.scene)
+    return Expression(
+        a.shape, _attend(recorder, heads, _name(recorder, "σ", a)), a.scene
+    )
 
 
 def exponential(recorder: Recorder, a: Expression) -> Expression:
@@ -160,7 +166,13 @@ def exponential(recorder: Recorder, a: Expression) -> Expression:
     z, lift = recorder.settle(a) - recorder.lift, np.exp(recorder.lift)
     units = lift * np.eye(a.size)
     heads = [Head(z[k], ONE, constant(e)) for k, e in enumerate(units)]
-    return Expression(a.shape, _attend(recorder, heads, "exp"), a.scene)
+    return Expression(
+        a.shape, _attend(recorder, heads, _name(recorder, "exp", a)), a.scene
+    )
+
+
+def _name(recorder: Recorder, word: str, a: Expression) -> str:
+    return recorder.named(replace(a, label=word))
 
 
 def _attend(

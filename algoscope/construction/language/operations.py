@@ -140,13 +140,14 @@ OPERATIONS: dict[str, Operation] = {
     "scatter": _moving(0, 2),
     "pad": _moving(0, 1),
     "concatenate": _moving(),
+    "stack": _moving(),
     # identities
     "copy": _unary(lambda m, a: a),
     "copy_p": _unary(lambda m, a: a),
     "stop_gradient": _unary(lambda m, a: a),
     "optimization_barrier": lambda m, operands, params, bind: list(operands),
     "convert_element_type": _converted,
-    "real": _unary(lambda m, a: a),
+    "reduce_precision": _unary(lambda m, a: a),
     # sums
     "add": _binary(lambda m, a, b: m.add(a, b)),
     "add_any": _binary(lambda m, a, b: m.add(a, b)),
@@ -158,7 +159,7 @@ OPERATIONS: dict[str, Operation] = {
     # products
     "mul": _binary(lambda m, a, b: m.multiply(a, b)),
     "dot_general": lambda m, operands, params, bind: m.contract(
-        *operands, params, bind
+        *operands, params["dimension_numbers"]
     ),
     "square": _unary(lambda m, a: m.power(a, 2)),
     "integer_pow": lambda m, operands, params, bind: m.power(operands[0], params["y"]),
@@ -171,6 +172,7 @@ OPERATIONS: dict[str, Operation] = {
     "logistic": _written(nonlinear.logistic),
     "tanh": _unary(lambda m, a: m.tanh(m.varying(a))),
     "exp": _unary(lambda m, a: m.exponential(a)),
+    "expm1": _unary(lambda m, a: m.add(m.exponential(a), np.ones(()), -1.0)),
     "sign": _written(lambda r, a: nonlinear.threshold(r, a, "between")),
     "abs": _unary(lambda m, a: m.magnitude(m.varying(a))),
     "max": _binary(lambda m, a, b: m.larger(a, b)),

@@ -15,8 +15,10 @@ from jaxtyping import Bool, Float, Int
 
 from algoscope.construction.language.expressions import (
     Expression,
+    Products,
     Scene,
     collected,
+    form_of,
 )
 from algoscope.construction.language.interpreter import evaluate, run_event
 from algoscope.construction.language.program import Program
@@ -44,19 +46,20 @@ class Recorder:
     """
 
     def __init__(self, program: Program, digits: int):
-        """Start with what every column holds, on two random datasets."""
+        """Start with what every column holds, on a few random datasets."""
         self.program = program
         wide = digits > 24
         self.sharpness = 2.0**36 if wide else 2.0**18  # β of a threshold σ(βa)
         self.tie = 2.0**-30 if wide else 2.0**-13  # what is nearer to zero is a tie
         self.lift = 60.0 if wide else 20.0  # B of exp(a) = e^B σ(a − B)
-        tokens = example_tokens(program.dim, program.num_examples, 2, seed=11)
+        tokens = example_tokens(program.dim, program.num_examples, 4, seed=11)
         self.numbers = {program.token: tokens}
         self.rough: set[Register] = set()  # depend on a threshold
         self.absent: set[Register] = set()  # zero in columns without this example
         self.step = 0
         self._written = 0
         self._reads: dict[object, Value] = {}
+        self._settled: dict[object, Value] = {}
         x = program.read(program.x, PREVIOUS, "x")
         self.home = (
             Expression((program.dim,), x, "home"),
@@ -99,6 +102,7 @@ class Recorder:
         return False
 
     def formally_gone(self, value: Value) -> Bool[np.ndarray, " size"]:
+        """Return which components are zero there because of how they are written."""
         gone = value.constant == 0
         for register, matrix in value.terms.items():
             if register not in self.absent:
@@ -106,7 +110,7 @@ class Recorder:
         return gone
 
     def gone(self, value: Value) -> Bool[np.ndarray, " size"]:
-        """Return which components are zero in columns that have not seen the example."""
+        """Return which components are zero in columns without the example."""
         gone = self.formally_gone(value)
         if self.rough & value.terms.keys():
             return gone
@@ -155,17 +159,26 @@ class Recorder:
 
     # Events.
 
-    def settle(self, expression: Expression, name: str = "product") -> Value:
+    def named(self, expression: Expression) -> str:
+        """Return a name for the register of an expression."""
+        number = str(self.step + 1) if expression.scene == "replay" else ""
+        return expression.label + number
+
+    def settle(self, expression: Expression, name: str = "") -> Value:
         """Return an expression as a linear form, its products written."""
         if not expression.products:
             return expression.linear
         whole = collected(expression)
         kept, place = self.distinct(expression)
-        plus = expression.linear.take(kept)
-        out = self.program.multiply(
-            whole.p, whole.q, whole.mix[kept], plus=plus, name=name
-        )
-        self.observe()
+        plus, mix = expression.linear.take(kept), whole.mix[kept]
+        key = (*map(form_of, (whole.p, whole.q, plus)), mix.tobytes())
+        if key not in self._settled:
+            name = name or self.named(expression)
+            self._settled[key] = self.program.multiply(
+                whole.p, whole.q, mix, plus=plus, name=name
+            )
+            self.observe()
+        out = self._settled[key]
         expression.origin = replace(expression)
         expression.linear, expression.products = spread(out, place), []
         return expression.linear
@@ -202,14 +215,24 @@ class Recorder:
             self.observe()
         return self._reads[key]
 
-    def brought(self, expression: Expression, scene: Scene) -> Expression:
-        """Return an expression of the home column in the columns that replay it."""
+    def _carried(self, value: Value) -> Value:
+        whole = Expression((value.size,), value, "home")
+        return self.brought(whole, "replay").linear
+
+    def brought(
+        self, expression: Expression, scene: Scene, *, lazily: bool = False
+    ) -> Expression:
+        """Return an expression of the home column in the columns that replay it.
+
+        Products are written at home and read, or `lazily` their factors are read.
+        """
         shape = expression.shape
         if expression.scene == scene:
             return expression
         if expression.constants() is not None:
             return Expression(shape, expression.linear, scene)
         (x,) = self.home[0].linear.terms
+        lazily = lazily and bool(expression.products)
         token = self.program.token
         terms = expression.linear.terms
         if not expression.products and terms.keys() <= {x, token}:
@@ -219,13 +242,19 @@ class Recorder:
             if token in terms:
                 value = value + terms[token][:, :1] @ self.example()[1]
             return Expression(shape, value, scene)
+        if lazily:
+            products = [
+                Products(self._carried(e.p), self._carried(e.q), e.mix)
+                for e in expression.products
+            ]
+            linear = self._carried(expression.linear)
+            return Expression(shape, linear, scene, products)
         value = self.settle(expression)
         rows = Expression(shape, value, "home")
         kept, place = self.distinct(rows)
-        at, name = Single(2 * self.step + 1), f"{value!r} {self.step + 1}"
-        read = self._read(
-            expression, lambda: self.program.read(value.take(kept), at, name)
-        )
+        source, at = value.take(kept), Single(2 * self.step + 1)
+        name = f"{source!r}{self.step + 1}"
+        read = self._read(form_of(source), lambda: self.program.read(source, at, name))
         return Expression(shape, spread(read, place), scene)
 
 
