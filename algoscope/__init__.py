@@ -1,7 +1,7 @@
 """algoscope: see which learning algorithm an in-context learner runs.
 
-The verbs are `train`, `compare`, `identify`, `build`, `compile_program`, `probe`,
-`patch`, `reproduce` and `report`; beside them are the nouns that they take and return,
+The verbs are `train`, `compare`, `identify`, `build`, `compile`, `probe`, `patch`,
+`reproduce` and `report`; beside them are the nouns that they take and return,
 and every textbook predictor. Names are loaded on first use, so that `algoscope --help`
 answers without waiting for JAX.
 """
@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from algoscope.comparison.compare import compare as compare
     from algoscope.comparison.result import Comparison as Comparison
     from algoscope.construction import ALGORITHMS as ALGORITHMS
+    from algoscope.construction import LearningRule as LearningRule
     from algoscope.construction import Program as Program
     from algoscope.construction import build as build
+    from algoscope.construction import compile as compile
     from algoscope.construction import compile_program as compile_program
+    from algoscope.construction import learning_rule as learning_rule
     from algoscope.construction import load_construction as load_construction
     from algoscope.experiments.experiment import reproduce as reproduce
     from algoscope.experiments.record import Record as Record
@@ -84,7 +87,10 @@ _HOMES = {
     "adapters": "EstimatorPredictor FunctionPredictor ProcessPredictor load_target",
     "comparison.compare": "compare",
     "comparison.result": "Comparison",
-    "construction": "ALGORITHMS Program build compile_program load_construction",
+    "construction": (
+        "ALGORITHMS LearningRule Program build compile compile_program learning_rule "
+        "load_construction"
+    ),
     "experiments.experiment": "reproduce",
     "experiments.record": "Record",
     "identification": "Identification identify",

@@ -8,6 +8,7 @@ into weights. An arrangement can be listed, one line per event, before it has we
 from dataclasses import dataclass
 from functools import cached_property
 
+import equinox as eqx
 import numpy as np
 
 from algoscope.construction.compiler.numerics import Calibration, Numerics, calibrate
@@ -25,6 +26,7 @@ from algoscope.construction.compiler.weights import (
     Plan,
     assemble_transformer,
     code_and_pads,
+    read_out,
     require_supported,
     stack,
     write_layer,
@@ -70,7 +72,7 @@ class Line:
         return f"{where} {self.register:<12} rows {self.rows:<9} = {self.operation}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Arrangement:
     """A program with the layer of every event and the rows of every register."""
 
@@ -157,7 +159,7 @@ def _ranges(rows: list[int]) -> str:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Compiled(Arrangement):
     """The transformer that runs a program, with how it was made."""
 
@@ -165,9 +167,20 @@ class Compiled(Arrangement):
     transformer: Transformer
     operands: OperandRange
 
-    def learner(self, name: str) -> InContextLearner:
-        """Return the transformer as a predictor."""
-        return InContextLearner(self.transformer, name, self.operands)
+    @property
+    def num_outputs(self) -> int:
+        """How many numbers the program predicts."""
+        return self.program.outputs.size
+
+    def learner(self, name: str, output: int = 0) -> InContextLearner:
+        """Return the transformer as a predictor of one of the outputs."""
+        transformer = self.transformer
+        if output:
+            planner = Planner(self, self.calibration)
+            form = planner.form(self.program.outputs[output : output + 1])
+            w_o, b_o = read_out(form, planner.frame, self.numerics)
+            transformer = eqx.tree_at(lambda t: (t.w_o, t.b_o), transformer, (w_o, b_o))
+        return InContextLearner(transformer, name, self.operands)
 
 
 def compile_program(

@@ -73,6 +73,22 @@ class JaxprRunner:
         needed: Sequence[bool] | None = None,
     ) -> list[Operand]:
         """Return the results of a jaxpr; those not needed may be zero."""
+        try:
+            return self._run(closed, args, needed)
+        except Refused as refused:
+            raise InvalidValueError(
+                self.name,
+                "consist of what layers can compute",
+                refused.what,
+                refused.remedy,
+            ) from None
+
+    def _run(
+        self,
+        closed: ClosedJaxpr,
+        args: Sequence[Operand],
+        needed: Sequence[bool] | None = None,
+    ) -> list[Operand]:
         jaxpr = closed.jaxpr
         held: dict[Any, Operand] = {}
         held.update(zip(jaxpr.constvars, map(np.asarray, closed.consts), strict=True))
@@ -104,10 +120,13 @@ class JaxprRunner:
         try:
             return self._results(equation, operands, used)
         except Refused as refused:
+            place = _place(equation)
+            if place is None:  # inside of a function of JAX: say who calls it
+                raise
             raise InvalidValueError(
                 self.name,
                 "consist of what layers can compute",
-                f"{refused.what} in {_place(equation)}",
+                f"{refused.what} in {place}",
                 refused.remedy,
             ) from None
 
@@ -123,7 +142,7 @@ class JaxprRunner:
         inner = next((params[key] for key in CALLS if key in params), None)
         if inner is not None:
             closed = inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ())
-            return self.run(closed, operands, used)
+            return self._run(closed, operands, used)
         if all(map(is_known, operands)):
             found = equation.primitive.bind(*operands, **params)
             several = equation.primitive.multiple_results
@@ -152,7 +171,7 @@ class JaxprRunner:
         order = range(length)
         for index in reversed(order) if params["reverse"] else order:
             slices = [self.arithmetic.entry(each, index) for each in inputs]
-            results = self.run(body, [*consts, *carry, *slices])
+            results = self._run(body, [*consts, *carry, *slices])
             carry = results[:num_carry]
             stacks.append(results[num_carry:])
         if params["reverse"]:
@@ -166,12 +185,12 @@ class JaxprRunner:
         body_consts = operands[num_test : num_test + num_body]
         carry = operands[num_test + num_body :]
         for _ in range(LONGEST_LOOP):
-            (goes_on,) = self.run(params["cond_jaxpr"], [*test_consts, *carry])
+            (goes_on,) = self._run(params["cond_jaxpr"], [*test_consts, *carry])
             if not is_known(goes_on):
                 raise Refused("a loop whose length depends on data", REMEDIES["while"])
             if not goes_on:
                 return list(carry)
-            carry = self.run(params["body_jaxpr"], [*body_consts, *carry])
+            carry = self._run(params["body_jaxpr"], [*body_consts, *carry])
         raise Refused(f"a loop of more than {LONGEST_LOOP:,} steps", "Use fewer steps.")
 
     def _cond(self, params: dict[str, Any], operands: list[Operand]) -> list[Operand]:
@@ -179,10 +198,10 @@ class JaxprRunner:
         branches = params["branches"]
         if is_known(index):
             chosen = min(max(int(index), 0), len(branches) - 1)
-            return self.run(branches[chosen], rest)
+            return self._run(branches[chosen], rest)
         if len(branches) > 2:
             raise Refused("`lax.switch` by data", "Nest two-way `lax.cond`.")
-        both = [self.run(branch, rest) for branch in branches]
+        both = [self._run(branch, rest) for branch in branches]
         return [
             self.arithmetic.select(index, *pair) for pair in zip(*both, strict=True)
         ]
@@ -236,13 +255,13 @@ def _alive(jaxpr: Jaxpr, needed: Sequence[bool] | None) -> list[list[bool]]:
     return used[::-1]
 
 
-def _place(equation: Any) -> str:
+def _place(equation: Any) -> str | None:
     """Return where an equation was written: the file, the line and its text."""
     from jax._src import source_info_util  # the only way to the user's line
 
     frame = source_info_util.user_frame(equation.source_info.traceback)
     if frame is None:
-        return f"`{equation.primitive.name}`"
+        return None
     text = linecache.getline(frame.file_name, frame.start_line).strip()
     where = f"{frame.file_name}:{frame.start_line}"
     return f"{where}: `{text}`" if text else where

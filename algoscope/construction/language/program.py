@@ -100,7 +100,7 @@ class Program:
         at.average(self.time)  # rejects a map that does not fit
         if not source.terms and not np.any(source.constant):
             return source
-        return self._add(Read(Register(name, source.size), source, at))
+        return self.append(Read(Register(name, source.size), source, at))
 
     def example(self, k: int) -> tuple[Value, Value]:
         """Return the k-th example, from 0, in every column after it; zeros before.
@@ -141,7 +141,7 @@ class Program:
                 rule = f"have {size} components, as the first head of `{name}` has"
                 raise InvalidValueError("value", rule, head.value.size)
         target = self._target(into, size, name)
-        return self._add(Attend(Register(name, size), tuple(heads), at, target))
+        return self.append(Attend(Register(name, size), tuple(heads), at, target))
 
     def multiply(
         self,
@@ -180,7 +180,9 @@ class Program:
         if not p.size and into is None:
             return plus
         target = self._target(into, size, name)
-        return self._add(Multiply(Register(name, size), p, q, mix, plus, target, norm))
+        return self.append(
+            Multiply(Register(name, size), p, q, mix, plus, target, norm)
+        )
 
     def share_ranges(self, products: list[Value]) -> None:
         """Calibrate products as one: layers that repeat then have the same weights."""
@@ -203,7 +205,7 @@ class Program:
 
     def divide(self, value: Value, by: Value, name: str = "quotient") -> Value:
         """Return value / |by|, for a number `by`, or value / ‖by‖."""
-        return self._add(Divide(Register(name, value.size), self._in_rows(value), by))
+        return self.append(Divide(Register(name, value.size), self._in_rows(value), by))
 
     def predict(self, value: Value, *more: Value) -> None:
         """Make a number the prediction of every column; more numbers may follow it."""
@@ -262,7 +264,8 @@ class Program:
                     "Store it under another name first.",
                 )
 
-    def _add(self, event: Event) -> Value:
+    def append(self, event: Event) -> Value:
+        """Add an event, all of whose inputs are there, and return what it writes."""
         norm = () if event.norm is None else (event.norm,)
         for value in (*event.inputs, *norm):
             self._require_readable(value)
