@@ -22,6 +22,7 @@ from algoscope.construction.compiler.schedule import (
 )
 from algoscope.construction.compiler.weights import (
     Form,
+    Frame,
     HeadPlan,
     Plan,
     assemble_transformer,
@@ -243,17 +244,24 @@ def compile_program(
         arrangement.allocation,
         calibration,
         transformer,
-        operand_range(plans, numerics),
+        operand_range(plans, numerics, planner.frame),
     )
 
 
-def operand_range(plans: list[Plan], numerics: Numerics) -> OperandRange:
-    """Return how large inner units may get before products lose half their digits."""
+def operand_range(plans: list[Plan], numerics: Numerics, frame: Frame) -> OperandRange:
+    """Return how large inner units may get before products lose half their digits.
+
+    LayerNorm loses as many where the rows that are not pads have that share in it.
+    """
     unit = numerics.product
     bound = precise_bound(unit, numerics.dtype)
     reach = bound * (np.abs(unit.p) + np.abs(unit.q)) + np.abs(unit.shift)
     products = tuple(len(plan.p) * unit.num_units for plan in plans)
-    return OperandRange(float(np.max(reach)), products)
+    pads = tuple(row for pair in frame.pads for row in pair)
+    share = 2 * float(np.finfo(numerics.dtype).eps) ** 0.5
+    if numerics.pads == "paper":  # whose error is of first order
+        pads, share = (), 1.0
+    return OperandRange(float(np.max(reach)), products, pads, share)
 
 
 class Planner:

@@ -108,11 +108,13 @@ class Program:
         A column that does not see the label does not see the input either: its own x
         is what it has to predict for.
         """
+        self._require_example(k)
         x = self.read(self.x, Single(2 * k, later=True), f"x{k + 1}")
         return x, self.read(self.y, Single(2 * k + 1), f"y{k + 1}")
 
     def seen(self, k: int) -> Value:
         """Return 1 in columns that see the k-th example, 0 in others."""
+        self._require_example(k)
         return self.read(constant(1.0), Single(2 * k + 1), f"seen{k + 1}")
 
     def store(self, value: Value, name: str = "stored") -> Value:
@@ -168,6 +170,8 @@ class Program:
             rule = f"have {size} components, as `{name}` has, from {p.size} products"
             got = f"{plus.size} in `plus`, a mix of shape {mix.shape}"
             raise InvalidValueError("result", rule, got)
+        if norm is not None:
+            self._require_not_zero(norm, name)
         if norm is None:
             p, q, mix, plus = _fold(p, q, mix, plus)
         elif plus.terms:
@@ -204,7 +208,15 @@ class Program:
         return self.multiply(matrix, vector.repeat(rows), sums, **options)
 
     def divide(self, value: Value, by: Value, name: str = "quotient") -> Value:
-        """Return value / |by|, for a number `by`, or value / ‖by‖."""
+        """Return value / |by|, for a number `by`, or value / ‖by‖.
+
+        A division by a constant is linear and costs nothing. Where the norm is zero in
+        the data there is no quotient: the interpreter writes 0, a compiled learner
+        computes something else, and warns.
+        """
+        if by.is_constant.all():
+            self._require_not_zero(by, name)
+            return value / float(np.linalg.norm(by.constant))
         return self.append(Divide(Register(name, value.size), self._in_rows(value), by))
 
     def predict(self, value: Value, *more: Value) -> None:
@@ -227,6 +239,16 @@ class Program:
     def prediction(self) -> Value:
         """The first of the outputs."""
         return self.outputs[:1]
+
+    def _require_not_zero(self, norm: Value, name: str) -> None:
+        if norm.is_constant.all() and not norm.constant.any():
+            raise InvalidValueError("norm", f"not be zero for `{name}`", "constant 0")
+
+    def _require_example(self, k: int) -> None:
+        require_at_least("k", k, 0)
+        if k >= self.num_examples:
+            rule = f"be below {self.num_examples}, the number of examples"
+            raise InvalidValueError("k", rule, k)
 
     def _in_rows(self, value: Value) -> Value:
         """Return a value without a constant: LayerNorm divides rows, not biases."""
