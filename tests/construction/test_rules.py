@@ -184,7 +184,7 @@ PRIMITIVES = {
     "exp": lambda w, x: jnp.exp(0.5 * w @ x),
     "tanh": lambda w, x: jnp.tanh(w) @ x,
     "softmax": lambda w, x: jax.nn.softmax(w) @ x,
-    "power": lambda w, x: jnp.sum(w**3 * x) + jnp.sum(x**-2 * w),
+    "power": lambda w, x: jnp.sum(w**3 * x) + jnp.sum((1 + x**2) ** -2 * w),
     "norm": lambda w, x: w @ x / jnp.linalg.norm(x),
     "rsqrt": lambda w, x: w @ x * jax.lax.rsqrt(1 + x @ x),
     "ratio": lambda w, x: jnp.sum(w / (x + 0.1)),

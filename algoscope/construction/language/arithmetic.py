@@ -5,16 +5,18 @@ home column and one in the columns that replay it, the first is read into the ot
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from typing_extensions import TypeIs
 
 from algoscope.construction.language import nonlinear
 from algoscope.construction.language.expressions import (
     Expression,
     Products,
+    Scene,
     Shape,
+    Softplus,
     fixed,
     joined,
     size_of,
@@ -26,24 +28,10 @@ from algoscope.construction.language.values import constant
 Bind = Callable[..., Any]
 
 
-@dataclass(frozen=True, eq=False)
-class Softplus:
-    """rest + sign·log(1 + exp(a)): only exp can make something of it that is exact."""
-
-    a: Expression
-    sign: float = 1.0
-    rest: "Operand | None" = None
-
-    @property
-    def shape(self) -> Shape:
-        """The shape of the array."""
-        return self.a.shape
+Operand = np.ndarray | Expression
 
 
-Operand = np.ndarray | Expression | Softplus
-
-
-def is_known(operand: Operand) -> bool:
+def is_known(operand: Operand) -> TypeIs[np.ndarray]:
     """Return whether an operand is a constant."""
     return isinstance(operand, np.ndarray)
 
@@ -64,8 +52,10 @@ class Arithmetic:
         for operand in operands:
             if isinstance(operand, Softplus):
                 raise Refused("the logarithm in a softplus", "Use its derivative only.")
-        scenes = {o.scene for o in operands if isinstance(o, Expression)}
-        scene = scenes.pop() if len(scenes) == 1 else "replay"
+        varying = [o for o in operands if not is_known(o) and o.constants() is None]
+        scene: Scene = varying[0].scene if varying else "replay"
+        if any(o.scene != scene for o in varying):
+            scene = "replay"
         found = [
             self.recorder.brought(o, scene)
             if isinstance(o, Expression)
@@ -89,8 +79,9 @@ class Arithmetic:
 
     def stacked(self, operands: list[Operand]) -> Operand:
         """Return operands of one shape along a new first axis."""
-        if all(map(is_known, operands)):
-            return np.stack(operands)
+        arrays = [each for each in operands if is_known(each)]
+        if len(arrays) == len(operands):
+            return np.stack(arrays)
         parts = self.together(*operands)
         whole = joined(parts)
         whole.shape = (len(parts), *parts[0].shape)
@@ -137,10 +128,12 @@ class Arithmetic:
 
     def add(self, a: Operand, b: Operand, sign: float = 1.0) -> Any:
         """Return a + b, or a − b."""
+        if is_known(a) and is_known(b):
+            return a + sign * b
         if isinstance(b, Softplus) and b.rest is None:
-            return Softplus(b.a, sign * b.sign, a)
+            return Softplus.of(b.a, sign * b.sign, a)
         if isinstance(a, Softplus) and a.rest is None:
-            return Softplus(a.a, a.sign, self.scaled(b, sign))
+            return Softplus.of(a.a, a.sign, self.scaled(b, sign))
         shape = np.broadcast_shapes(a.shape, b.shape)
         first, second = self.together(a, b, shape=shape)
         return first.plus(second) if sign > 0 else first.minus(second)
@@ -152,7 +145,7 @@ class Arithmetic:
         if isinstance(a, Softplus):
             if np.ndim(factor) == 0 and abs(float(factor)) == 1:
                 rest = None if a.rest is None else self.scaled(a.rest, factor)
-                return Softplus(a.a, float(factor) * a.sign, rest)
+                return Softplus.of(a.a, float(factor) * a.sign, rest)
             raise Refused("the logarithm in a softplus", "Use its derivative only.")
         factor = np.asarray(factor, np.float64)
         shape = np.broadcast_shapes(a.shape, factor.shape)
@@ -163,8 +156,10 @@ class Arithmetic:
 
     def multiply(self, a: Operand, b: Operand) -> Any:
         """Return a ⊙ b."""
-        if is_known(a) or is_known(b):
-            return self.scaled(b, a) if is_known(a) else self.scaled(a, b)
+        if is_known(a):
+            return self.scaled(b, a)
+        if is_known(b):
+            return self.scaled(a, b)
         shape = np.broadcast_shapes(a.shape, b.shape)
         if 1 in (a.size, b.size) and a.size != b.size:
             self.recorder.settle(a), self.recorder.settle(b)  # before stretching
@@ -326,30 +321,8 @@ class Arithmetic:
             if is_known(one) and not np.any(one):
                 if is_known(other):
                     return np.logaddexp(other, 0)
-                return Softplus(self.varying(other))
+                return Softplus.of(self.varying(other))
         raise Refused("`logaddexp` of two numbers", "Use jax.nn.softplus.")
-
-    def exponential(self, a: Operand) -> Expression:
-        """Return exp(a); of a − log(1 + exp(a)), σ(a)."""
-        if not isinstance(a, Softplus):
-            return nonlinear.exponential(self.recorder, self.varying(a))
-        if a.sign < 0:
-            rest = np.zeros(()) if a.rest is None else a.rest
-            if is_known(rest):
-                found = nonlinear.logistic(self.recorder, self.scaled(a.a, -1.0))
-                return self.scaled(found, np.exp(rest))
-            self.recorder.settle(a.a), self.recorder.settle(rest)
-            gap = rest.minus(a.a)
-            if gap.constants() is not None:
-                found = nonlinear.logistic(self.recorder, a.a)
-                return self.scaled(found, np.exp(gap.constants()))
-        raise Refused("exp of a softplus", "Use jax.nn.sigmoid.")
-
-    def tanh(self, a: Expression) -> Expression:
-        """Return 2σ(2a) − 1."""
-        twice = a.scaled(np.full(a.size, 2.0))
-        found = nonlinear.logistic(self.recorder, twice)
-        return found.scaled(np.full(a.size, 2.0)).shifted(-np.ones(a.size))
 
 
 def _outer(places: list[np.ndarray]) -> tuple[int, int, int, int]:

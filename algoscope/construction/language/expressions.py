@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 
 from algoscope.construction.language.values import Value, constant, join
 
@@ -112,6 +112,28 @@ class Expression:
         return self.linear.constant.reshape(self.shape)
 
 
+@dataclass(eq=False)
+class Softplus(Expression):
+    """rest ± log(1 + exp(a)), which no layer computes: only exp makes sense of it.
+
+    The derivative of a softplus is exp(a − softplus(a)) in JAX, and that is σ(a).
+    """
+
+    a: Expression = field(kw_only=True)
+    sign: float = field(kw_only=True)
+    rest: "np.ndarray | Expression | None" = field(kw_only=True)
+
+    @classmethod
+    def of(
+        cls,
+        a: Expression,
+        sign: float = 1.0,
+        rest: "np.ndarray | Expression | None" = None,
+    ) -> "Softplus":
+        """Return rest + sign·log(1 + exp(a))."""
+        return cls(a.shape, a.linear, a.scene, a=a, sign=sign, rest=rest)
+
+
 def joined(parts: Sequence[Expression]) -> Expression:
     """Return the entries of several expressions of one scene as one vector."""
     sizes = [part.size for part in parts]
@@ -126,7 +148,7 @@ def joined(parts: Sequence[Expression]) -> Expression:
     return Expression((sum(sizes),), linear, parts[0].scene, products)
 
 
-def fixed(array: Float[np.ndarray, "..."], scene: Scene) -> Expression:
+def fixed(array: Shaped[np.ndarray, "..."], scene: Scene) -> Expression:
     """Return constants as an expression."""
     array = np.asarray(array, np.float64)
     return Expression(array.shape, constant(array.ravel()), scene)

@@ -20,7 +20,6 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from algoscope.construction.language.arithmetic import (
     Arithmetic,
     Operand,
-    Softplus,
     is_known,
 )
 from algoscope.construction.language.expressions import Expression
@@ -147,6 +146,9 @@ class JaxprRunner:
             found = equation.primitive.bind(*operands, **params)
             several = equation.primitive.multiple_results
             return [np.asarray(each) for each in (found if several else [found])]
+        if kind == "convert_element_type":
+            _require_kept(equation.invars[0].aval.dtype, params["new_dtype"])
+            return list(operands)
         if kind not in OPERATIONS:
             raise Refused(f"`{kind}`", REMEDIES.get(kind, GENERAL_REMEDY))
         key = (kind, *map(_identity, operands), repr(params))
@@ -212,6 +214,13 @@ def _name(closed: ClosedJaxpr) -> str:
     return closed.jaxpr.debug_info.func_src_info.partition(" ")[0]
 
 
+def _require_kept(before: Any, after: Any) -> None:
+    """Reject a conversion that rounds; truth is 1 and 0 in any type."""
+    if np.issubdtype(before, np.floating) and not np.issubdtype(after, np.floating):
+        remedy = "Use floats and comparisons."
+        raise Refused(f"a float that becomes {np.dtype(after).name}", remedy)
+
+
 def _require_short(length: int) -> None:
     if length > LONGEST_LOOP:
         raise Refused(f"a loop of {length:,} steps", "Use fewer steps.")
@@ -233,7 +242,7 @@ def _binding(equation: Any) -> Callable[..., np.ndarray]:
 
 def _identity(operand: Operand) -> object:
     """Return what tells operands apart: an expression itself, the bytes of an array."""
-    if isinstance(operand, (Expression, Softplus)):
+    if isinstance(operand, Expression):
         return operand
     return operand.shape, operand.dtype.str, operand.tobytes()
 

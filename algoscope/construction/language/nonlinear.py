@@ -6,7 +6,7 @@ components in one layer. From it follow tanh, exp and, with a large factor, thre
 
     product        exact up to the error of a product, see `compiler.products`
     quotient       a/b with the sign of b, as (a b)/b²
-    root           √(Σ vᵢ²) = Σ vᵢ² / ‖v‖
+    root           √(Σ vᵢ²) = Σ vᵢ (vᵢ / ‖v‖)
     logistic       exact; tanh a = 2σ(2a) − 1
     exponential    e^B σ(a − B): off by a factor of 1 + exp(a − B)
     threshold      σ(βa): exact for |a| above 40/β, 6e-10 in float64 and 1e-4 in float32
@@ -93,22 +93,24 @@ def _zero(value: Value) -> Bool[np.ndarray, " size"]:
 
 
 def root(recorder: Recorder, a: Expression) -> Expression:
-    """Return √a for sums of squares, through LayerNorm: Σv²/‖v‖."""
-    parts, name = [], _name(recorder, "root", a)
-    for row in range(a.size):
-        entry = a.taken(np.array([row]), (1,))
-        norm = squares(entry)
-        if norm is None:
+    """Return √a for sums of squares Σ vᵢ², as Σ vᵢ (vᵢ/‖v‖).
+
+    Σ vᵢ² / ‖v‖ would lose digits where v is small: its error is that of the square.
+    """
+    name, products = _name(recorder, "direction", a), []
+    for row, unit in enumerate(np.eye(a.size)):
+        v = squares(a.taken(np.array([row]), (1,)))
+        if v is None:
             raise Refused(
                 "the root of something that is not written as a sum of squares",
                 "Keep the root in the state: root = jnp.sqrt(root**2 + change**2).",
             )
-        total = recorder.settle(entry, _name(recorder, "square", a))
-        guarded = _guarded(recorder, norm, a.scene)
-        parts.append(recorder.program.divide(total, guarded, name))
+        direction = recorder.program.divide(v, _guarded(recorder, v, a.scene), name)
         # √(v² + c²) is analytic; √v² is |v|, which is not.
-        recorder.observe(rough=not (norm.is_constant & (norm.constant != 0)).any())
-    return Expression(a.shape, join(parts), a.scene)
+        recorder.observe(rough=not (v.is_constant & (v.constant != 0)).any())
+        products.append(Products(v, direction, np.tile(unit[:, None], v.size)))
+    zero = constant(np.zeros(a.size))
+    return Expression(a.shape, zero, a.scene, products, label="root")
 
 
 def _guarded(recorder: Recorder, norm: Value, scene: Scene) -> Value:
@@ -116,7 +118,7 @@ def _guarded(recorder: Recorder, norm: Value, scene: Scene) -> Value:
 
     Such columns have not seen the example that is replayed, or are not of the scene.
     """
-    zero = ~evaluate(norm, recorder.numbers).any(axis=(0, 2))
+    zero = np.logical_not(np.any(evaluate(norm, recorder.numbers), axis=(0, 2)))
     if scene == "replay":
         idle = zero[: 2 * recorder.step + 1].any()
         return join([norm, 1 - recorder.seen()]) if idle else norm

@@ -14,10 +14,9 @@ from algoscope.construction.language.arithmetic import (
     Arithmetic,
     Bind,
     Operand,
-    Softplus,
     is_known,
 )
-from algoscope.construction.language.expressions import Expression
+from algoscope.construction.language.expressions import Expression, Softplus
 from algoscope.construction.language.nonlinear import Refused
 
 Params = dict[str, Any]
@@ -83,16 +82,6 @@ def _reduced_sum(
     return a.mapped(sums.reshape(a.size, -1).T, sums.shape[1:])
 
 
-def _converted(
-    arithmetic: Arithmetic, operands: list[Operand], params: Params, bind: Bind
-) -> Operand:
-    """Return the operand itself: numbers stay what they are, truth is 1 and 0."""
-    if np.issubdtype(params["new_dtype"], np.integer):
-        remedy = "Use floats; a comparison is 1.0 or 0.0."
-        raise Refused("an integer that depends on data", remedy)
-    return operands[0]
-
-
 def _selected(
     arithmetic: Arithmetic, operands: list[Operand], params: Params, bind: Bind
 ) -> Operand:
@@ -124,6 +113,32 @@ def _reciprocal_root(arithmetic: Arithmetic, a: Operand) -> Operand:
     return arithmetic.divide(np.ones(a.shape), root)
 
 
+def _exponential(arithmetic: Arithmetic, a: Operand) -> Operand:
+    """Return exp(a); of a − log(1 + exp(a)), σ(a)."""
+    recorder = arithmetic.recorder
+    if not isinstance(a, Softplus):
+        return nonlinear.exponential(recorder, arithmetic.varying(a))
+    if a.sign < 0:
+        rest = np.zeros(()) if a.rest is None else a.rest
+        if is_known(rest):
+            found = nonlinear.logistic(recorder, arithmetic.scaled(a.a, -1.0))
+            return arithmetic.scaled(found, np.exp(rest))
+        recorder.settle(a.a)
+        recorder.settle(rest)
+        gap = rest.minus(a.a).constants()
+        if gap is not None:
+            found = nonlinear.logistic(recorder, a.a)
+            return arithmetic.scaled(found, np.exp(gap))
+    raise Refused("exp of a softplus", "Use jax.nn.sigmoid.")
+
+
+def _tanh(arithmetic: Arithmetic, a: Operand) -> Operand:
+    """Return 2σ(2a) − 1."""
+    twice = arithmetic.varying(arithmetic.scaled(a, 2.0))
+    found = nonlinear.logistic(arithmetic.recorder, twice)
+    return arithmetic.add(arithmetic.scaled(found, 2.0), np.ones(()), -1.0)
+
+
 OPERATIONS: dict[str, Operation] = {
     # moves
     "broadcast_in_dim": _moving(0),
@@ -146,7 +161,6 @@ OPERATIONS: dict[str, Operation] = {
     "copy_p": _unary(lambda m, a: a),
     "stop_gradient": _unary(lambda m, a: a),
     "optimization_barrier": lambda m, operands, params, bind: list(operands),
-    "convert_element_type": _converted,
     "reduce_precision": _unary(lambda m, a: a),
     # sums
     "add": _binary(lambda m, a, b: m.add(a, b)),
@@ -170,9 +184,9 @@ OPERATIONS: dict[str, Operation] = {
     "rsqrt": _unary(_reciprocal_root),
     # attention
     "logistic": _written(nonlinear.logistic),
-    "tanh": _unary(lambda m, a: m.tanh(m.varying(a))),
-    "exp": _unary(lambda m, a: m.exponential(a)),
-    "expm1": _unary(lambda m, a: m.add(m.exponential(a), np.ones(()), -1.0)),
+    "tanh": _unary(_tanh),
+    "exp": _unary(_exponential),
+    "expm1": _unary(lambda m, a: m.add(_exponential(m, a), np.ones(()), -1.0)),
     "sign": _written(lambda r, a: nonlinear.threshold(r, a, "between")),
     "abs": _unary(lambda m, a: m.magnitude(m.varying(a))),
     "max": _binary(lambda m, a, b: m.larger(a, b)),

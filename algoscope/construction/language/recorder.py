@@ -231,6 +231,8 @@ class Recorder:
             return expression
         if expression.constants() is not None:
             return Expression(shape, expression.linear, scene)
+        if (expression.scene, scene) != ("home", "replay"):
+            raise ValueError(f"{expression.scene} cannot be read in {scene}")
         (x,) = self.home[0].linear.terms
         lazily = lazily and bool(expression.products)
         token = self.program.token

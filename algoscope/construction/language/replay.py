@@ -13,7 +13,6 @@ Entries of an array that are always equal, as those of a symmetric matrix, share
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
@@ -23,6 +22,7 @@ from algoscope.construction.language.arithmetic import Operand, is_known
 from algoscope.construction.language.expressions import (
     Expression,
     Products,
+    Scene,
     collected,
     fixed,
 )
@@ -71,9 +71,9 @@ class _Leaf:
     base: Value | None = None
     place: Int[np.ndarray, " size"] | None = None
 
-    def operand(self, scene: Any = "replay") -> Operand:
+    def operand(self, scene: Scene = "replay") -> Operand:
         """Return the array as it is now."""
-        if self.base is None:
+        if self.base is None or self.place is None:
             return self.offset
         linear = spread(self.base, self.place) + constant(self.offset.ravel())
         return Expression(self.offset.shape, linear, scene)
@@ -96,7 +96,9 @@ class Replay:
         self.runner = JaxprRunner(self.recorder, "step")
         self.leaves = [_Leaf(np.asarray(start)) for start in traced.start]
         self.clocks = traced.clocks
-        self.ticks = [list(traced.start)]  # the state after each step, for clocks
+        self.ticks: list[list[Operand]] = [
+            list(traced.start)
+        ]  # the state after each step, for clocks
 
     def write(self) -> Program:
         """Return the program."""
@@ -139,10 +141,8 @@ class Replay:
         for k in sorted(replayed):
             others = [changes[j] for j in replayed if j > k]
             shared = any(
-                self.leaves[j].base is not None
-                and self.leaves[j].base.terms.keys() & _registers_of(self.leaves[k])
-                for j in replayed
-                if j != k
+                _registers_of(self.leaves[j]) & _registers_of(self.leaves[k])
+                for j in replayed - {k}
             )
             used = {r for each in others for v in each.values for r in v.terms}
             in_place = not shared and not used & _registers_of(self.leaves[k])
@@ -203,10 +203,8 @@ class Replay:
 
     def _update(self, index: int, change: Expression, *, in_place: bool) -> None:
         """Add a change to one array of the state."""
-        leaf, name = (
-            self.leaves[index],
-            f"{self.traced.names[index]}{self.recorder.step + 1}",
-        )
+        leaf, name = self.leaves[index], self.traced.names[index]
+        name += f"{'.' if name[-1].isdigit() else ''}{self.recorder.step + 1}"
         kept, place = self.recorder.distinct(change)
         if not len(kept):
             return
@@ -301,7 +299,7 @@ class Replay:
         state = [leaf.operand("query") for leaf in self.leaves]
         seen = np.minimum((np.arange(program.time) + 1) // 2, program.num_examples)
         for k in self.clocks:
-            values = np.stack([np.ravel(tick[k]) for tick in self.ticks])
+            values = np.stack([np.asarray(tick[k]).ravel() for tick in self.ticks])
             shape = np.shape(self.traced.start[k])
             value = program.position(self.traced.names[k], 1.0 * values[seen])
             state[k] = Expression(shape, value, "query")
