@@ -1,9 +1,9 @@
 """algoscope: see which learning algorithm an in-context learner runs.
 
-The verbs are `train`, `compare`, `identify`, `build`, `compile_program`, `probe`,
-`patch`, `layers`, `export`, `import_model`, `reproduce` and `report`; beside them are
-the nouns that they take and return, and every textbook predictor. Names are loaded on
-first use, so that `algoscope --help` answers without waiting for JAX.
+The verbs are `train`, `compare`, `identify`, `build`, `compile`, `probe`, `patch`,
+`layers`, `export`, `import_model`, `reproduce` and `report`; beside them are the nouns
+that they take and return, and every textbook predictor. Names are loaded on first use,
+so that `algoscope --help` answers without waiting for JAX.
 """
 
 from importlib import import_module
@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from algoscope.comparison.compare import compare as compare
     from algoscope.comparison.result import Comparison as Comparison
     from algoscope.construction import ALGORITHMS as ALGORITHMS
+    from algoscope.construction import LearningRule as LearningRule
     from algoscope.construction import Program as Program
     from algoscope.construction import build as build
+    from algoscope.construction import compile as compile
     from algoscope.construction import compile_program as compile_program
+    from algoscope.construction import learning_rule as learning_rule
     from algoscope.construction import load_construction as load_construction
     from algoscope.exchange import export as export
     from algoscope.exchange import import_model as import_model
@@ -97,7 +100,10 @@ _HOMES = {
     ),
     "comparison.compare": "compare",
     "comparison.result": "Comparison",
-    "construction": "ALGORITHMS Program build compile_program load_construction",
+    "construction": (
+        "ALGORITHMS LearningRule Program build compile compile_program learning_rule "
+        "load_construction"
+    ),
     "exchange": "export import_model",
     "experiments.experiment": "reproduce",
     "experiments.record": "Record",

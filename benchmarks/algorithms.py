@@ -26,7 +26,7 @@ import jax.numpy as jnp  # noqa: E402
 import algoscope  # noqa: E402
 from algoscope.construction import Construction  # noqa: E402
 from algoscope.construction.algorithms import ALGORITHMS, Algorithm  # noqa: E402
-from algoscope.construction.language.program import predictions  # noqa: E402
+from algoscope.construction.language.interpreter import predictions  # noqa: E402
 from algoscope.model.tokens import QUERIES  # noqa: E402
 
 SIZES = ((4, 12), (8, 20))

@@ -8,7 +8,7 @@ import pytest
 DOCS = Path(__file__).parent.parent / "docs"
 
 
-PAGES = ("write_your_own_algorithm", "constructions", "probing")
+PAGES = ("write_your_own_algorithm", "learning_rules", "constructions", "probing")
 
 
 @pytest.mark.parametrize("page", PAGES)

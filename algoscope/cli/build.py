@@ -9,9 +9,7 @@ import tyro
 
 from algoscope.cli.console import NumExamples, given
 from algoscope.foundation.files import json_text
-from algoscope.foundation.validation import (
-    require_at_least,
-)
+from algoscope.foundation.validation import InvalidValueError, require_at_least
 
 ALGORITHM_PARAMETERS = (
     "learning_rate",
@@ -33,7 +31,11 @@ class Build:
 
     algorithm: Annotated[
         tyro.conf.Positional[str],
-        tyro.conf.arg(metavar="ALGORITHM", help="Its name; --list shows all of them."),
+        tyro.conf.arg(
+            metavar="ALGORITHM",
+            help="Its name, --list shows all of them; or FILE.py:NAME, a learning rule "
+            "or a program of your own, for which the file is run.",
+        ),
     ] = ""
     dim: int = 4
     """d, the number of coordinates of x."""
@@ -96,8 +98,12 @@ def run_build(command: Build) -> None:
         save_construction,
     )
 
+    if ":" in command.algorithm:
+        algorithm = _written(command)
+    else:
+        algorithm = find_algorithm(command.algorithm, command.parameters)
     construction = Construction(
-        find_algorithm(command.algorithm, command.parameters),
+        algorithm,
         command.dim,
         command.num_examples,
         command.dtype,
@@ -124,6 +130,23 @@ def run_build(command: Build) -> None:
         f"{compiled.hidden_size} rows, {compiled.transformer.num_parameters:,} numbers"
         + (f", in {command.out}" if command.out is not None else "")
     )
+
+
+def _written(command: Build) -> Any:
+    """Return the learning rule or the program that FILE.py:NAME names."""
+    from algoscope.construction.written import load_rule, written
+
+    for name, value in command.parameters.items():
+        rule = "be left out for a rule of your own"
+        raise InvalidValueError(name, rule, value, "Set it in the file.")
+    return written(
+        load_rule(command.algorithm),
+        dim=command.dim,
+        num_examples=command.num_examples,
+        dtype=command.dtype,
+        activation=command.activation,
+        name=command.algorithm.rpartition(":")[2],
+    ).algorithm
 
 
 def _print_algorithms(command: Build) -> None:

@@ -16,8 +16,11 @@ from algoscope.construction.compiler.compile import compile_program as compile_p
 from algoscope.construction.compiler.numerics import Numerics as Numerics
 from algoscope.construction.compiler.numerics import numerics as numerics
 from algoscope.construction.compiler.numerics import paper_numerics as paper_numerics
+from algoscope.construction.language.interpreter import interpret as interpret
 from algoscope.construction.language.program import Program as Program
-from algoscope.construction.language.program import interpret as interpret
+from algoscope.construction.language.rules import LearningRule as LearningRule
+from algoscope.construction.language.storage import load_program as load_program
+from algoscope.construction.language.storage import save_program as save_program
 from algoscope.construction.language.timesteps import PREVIOUS as PREVIOUS
 from algoscope.construction.language.timesteps import SELF as SELF
 from algoscope.construction.language.timesteps import Earlier as Earlier
@@ -28,3 +31,6 @@ from algoscope.construction.language.values import Head as Head
 from algoscope.construction.language.values import Value as Value
 from algoscope.construction.language.values import constant as constant
 from algoscope.construction.language.values import join as join
+from algoscope.construction.written import WrittenLearner as WrittenLearner
+from algoscope.construction.written import compile as compile
+from algoscope.construction.written import learning_rule as learning_rule

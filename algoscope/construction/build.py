@@ -1,16 +1,18 @@
 """Constructions: learners that run an algorithm, built, saved and loaded.
 
-A saved construction is an ordinary learner. Its config.json also names the algorithm
-and its parameters, so that `trace` can compare what the program means with what the
-weights compute.
+A saved construction is an ordinary learner with its program beside it, so that it can
+be listed, and `trace` can compare what the program means with what the weights compute.
+Its config.json names the algorithm and its parameters; one's own algorithm, a learning
+rule or a program, is named `written`, and known by its program only.
 """
 
 import inspect
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
 from algoscope.construction.algorithms import ALGORITHMS, Algorithm
+from algoscope.construction.algorithms.algorithm import Written
 from algoscope.construction.compiler.compile import (
     Arrangement,
     Compiled,
@@ -18,12 +20,20 @@ from algoscope.construction.compiler.compile import (
     compile_program,
 )
 from algoscope.construction.compiler.numerics import DType, Numerics, numerics
-from algoscope.construction.language.program import Tokens
+from algoscope.construction.language.interpreter import Tokens
+from algoscope.construction.language.program import Program
+from algoscope.construction.language.storage import (
+    PROGRAM,
+    load_program,
+    save_program,
+)
 from algoscope.foundation.files import DamagedFileError, read_json
 from algoscope.foundation.validation import InvalidValueError, require_choice
 from algoscope.model import Activation
 from algoscope.model.checkpoints import CONFIG, locate
 from algoscope.model.learner import InContextLearner
+
+WRITTEN = "written"  # stands for the name of an algorithm that is not in `ALGORITHMS`
 
 # Activations with σ(0) = 0 and σ(u) − σ(−u) = u: precise products, exact linear maps.
 COMPILED_ACTIVATIONS = ("gelu", "gelu_tanh", "silu")
@@ -62,13 +72,15 @@ class Construction:
     @property
     def name(self) -> str:
         """For example `sgd(0.05, 0.1), compiled`."""
+        if isinstance(self.algorithm, Written):
+            return f"{self.algorithm.name}, compiled"
         parameters = ", ".join(f"{value:g}" for value in self.parameters.values())
         return f"{self.algorithm.name}({parameters}), compiled"
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters of the algorithm."""
-        return asdict(self.algorithm)
+        return self.algorithm.parameters
 
     def arrange(self) -> Arrangement:
         """Return the program with its layers and rows, without weights."""
@@ -85,15 +97,21 @@ class Construction:
     def as_dict(self) -> dict[str, Any]:
         """Return the plain values that `from_dict` reads."""
         rest = {f.name: getattr(self, f.name) for f in fields(self)[1:]}
-        parameters = self.parameters
-        return {"algorithm": self.algorithm.name, "parameters": parameters, **rest}
+        name, parameters = self.algorithm.name, self.parameters
+        if isinstance(self.algorithm, Written):
+            name, parameters = WRITTEN, {"name": name}
+        return {"algorithm": name, "parameters": parameters, **rest}
 
     @classmethod
-    def from_dict(cls, saved: dict[str, Any]) -> "Construction":
-        """Return the construction that `as_dict` wrote."""
+    def from_dict(
+        cls, saved: dict[str, Any], program: Program | None = None
+    ) -> "Construction":
+        """Return the construction that `as_dict` wrote, with the program beside it."""
         rest = dict(saved)
-        kind = ALGORITHMS[rest.pop("algorithm")]
-        return cls(kind(**rest.pop("parameters")), **rest)
+        name, parameters = rest.pop("algorithm"), rest.pop("parameters")
+        if name == WRITTEN and program is not None:
+            return cls(Written(str(parameters["name"]), program), **rest)
+        return cls(ALGORITHMS[name](**parameters), **rest)
 
 
 def build(
@@ -169,6 +187,7 @@ def save_construction(
         f"{construction.dim}, up to {construction.num_examples} examples, "
         f"{construction.dtype}.\n\n```text\n{lines}\n```\n"
     )
+    save_program(compiled.program, directory / PROGRAM)
     learner.save_pretrained(directory, card=card, about=about)
 
 
@@ -179,7 +198,12 @@ def read_construction(directory: Path) -> Construction:
         rule = "be a directory that `algoscope build` wrote"
         raise InvalidValueError("directory", rule, f"'{directory}'")
     try:
-        return Construction.from_dict(saved)
+        program = None
+        if saved["algorithm"] == WRITTEN:
+            program = load_program(directory / PROGRAM)
+        return Construction.from_dict(saved, program)
+    except DamagedFileError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
         problem = f"does not say which algorithm it holds ({error!r})"
         raise DamagedFileError(directory / CONFIG, problem) from error

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 
 from algoscope.construction.compiler.compile import Arrangement
 from algoscope.construction.compiler.numerics import Numerics
-from algoscope.construction.language.program import Tokens, interpret
+from algoscope.construction.language.interpreter import Tokens, interpret
 from algoscope.construction.paper.chain import Chain
 from algoscope.construction.paper.steps import Layout
 from algoscope.model.tokens import encode_context

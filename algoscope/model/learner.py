@@ -252,6 +252,8 @@ class OperandRange:
 
     largest: float
     products: tuple[int, ...]  # per layer: how many inner units, the first, multiply
+    pads: tuple[int, ...] = ()  # rows that alone should decide LayerNorm's variance
+    share: float = 1.0  # of the others in that variance, at most, relative to the pads
 
     @classmethod
     def from_config(cls, saved: Any, directory: Path) -> "OperandRange | None":
@@ -259,7 +261,12 @@ class OperandRange:
         if saved is None:
             return None
         try:
-            return cls(float(saved["largest"]), tuple(map(int, saved["products"])))
+            return cls(
+                float(saved["largest"]),
+                tuple(map(int, saved["products"])),
+                tuple(map(int, saved.get("pads", ()))),
+                float(saved.get("share", 1.0)),
+            )
         except (KeyError, TypeError, ValueError) as error:
             problem = f"has a damaged range of operands in its configuration: {saved!r}"
             raise DamagedFileError(directory, problem) from error
@@ -270,8 +277,16 @@ class OperandRange:
         tokens: Float[Array, "datasets time token"],
         name: str,
     ) -> None:
-        """Warn if the tokens lead to operands outside the range."""
-        ratios = _operand_ratios(transformer, tokens, self)
+        """Warn of operands outside the range, and of divisions by nearly zero."""
+        ratios, shares = _operand_ratios(transformer, tokens, self)
+        weakest = int(jnp.argmax(shares))
+        if shares[weakest] > 1:
+            warnings.warn(
+                f"{name}: layer {weakest + 1} divides by a number so near to zero, or "
+                "holds numbers so large, that predictions may be wrong.",
+                OutsideRangeWarning,
+                stacklevel=4,
+            )
         worst = int(jnp.argmax(ratios))
         if ratios[worst] > 1:
             warnings.warn(
@@ -288,23 +303,35 @@ def _operand_ratios(
     transformer: Transformer,
     tokens: Float[Array, "datasets time token"],
     limits: OperandRange,
-) -> Float[Array, " layers"]:
-    """Return the largest operand of every layer, divided by the largest allowed."""
+) -> tuple[Float[Array, " layers"], Float[Array, " layers"]]:
+    """Return the largest operand of every layer, over the largest allowed.
+
+    And the largest share that other rows than the pads have in LayerNorm's variance,
+    over the largest allowed. Where it is large, the pads are nearly zero: a division by
+    zero; or the others are too large.
+    """
     hidden = jnp.moveaxis(transformer(tokens).hidden, -3, 0)[:-1]
     counts = jnp.asarray(limits.products)
+    is_pad = np.isin(np.arange(hidden.shape[-1]), limits.pads).astype(hidden.dtype)
     block = transformer.block
 
     def largest(h, layer, count):
         read = layer_norm(h, block.layer_norm_epsilon) if block.pre_norm else h
         a, _ = layer.attention(read, block)
+        squares = jnp.square(a + h)
+        in_pads = squares @ is_pad
+        others = squares @ (1 - is_pad)
+        share = jnp.max(others / jnp.maximum(in_pads, jnp.finfo(h.dtype).tiny))
         normed = layer_norm(a + h, block.layer_norm_epsilon)
         rows = normed.reshape(-1, normed.shape[-1])
         inner = rows @ layer.w_2.T + layer.b_2[None]
         multiplies = jnp.arange(inner.shape[1]) < count
-        return jnp.max(jnp.where(multiplies[None], jnp.abs(inner), 0))
+        return jnp.max(jnp.where(multiplies[None], jnp.abs(inner), 0)), share
 
     with jax.default_matmul_precision("highest"):
-        seen = jax.lax.map(
+        seen, shares = jax.lax.map(
             lambda args: largest(*args), (hidden, transformer.layers, counts)
         )
-    return seen / limits.largest
+    if not limits.pads:
+        shares = jnp.zeros_like(shares)
+    return seen / limits.largest, shares / limits.share

@@ -14,6 +14,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from algoscope.comparison.result import Comparison
+from algoscope.construction.algorithms.algorithm import Written
 from algoscope.construction.build import Construction, read_construction
 from algoscope.experiments.record import Table
 from algoscope.foundation.files import DamagedFileError, read_json
@@ -159,7 +160,10 @@ def build_command(construction: Construction, out: str) -> str:
         value = getattr(construction, each.name)
         if each.name not in ("algorithm", *chosen) and value != each.default:
             chosen[each.name] = value
-    words = ["algoscope", "build", construction.algorithm.name, *_options(chosen)]
+    name = construction.algorithm.name
+    if isinstance(construction.algorithm, Written):
+        name = f"FILE.py:{name}"
+    words = ["algoscope", "build", name, *_options(chosen)]
     return shlex.join([*words, "--out", out])
 
 

@@ -37,7 +37,7 @@ from algoscope.construction.algorithms import (
 from algoscope.construction.algorithms.algorithm import symmetric, upper
 from algoscope.construction.compiler.compile import Compiled, arrange, compile_program
 from algoscope.construction.compiler.numerics import DType, numerics
-from algoscope.construction.language.program import predictions
+from algoscope.construction.language.interpreter import predictions
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.model.tokens import example_tokens
 

@@ -42,7 +42,8 @@ from algoscope.construction.compiler.numerics import (
     paper_numerics,
 )
 from algoscope.construction.compiler.weights import stack
-from algoscope.construction.language.program import Program, predictions
+from algoscope.construction.language.interpreter import predictions
+from algoscope.construction.language.program import Program
 from algoscope.construction.language.timesteps import (
     PREVIOUS,
     SELF,

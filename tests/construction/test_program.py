@@ -8,7 +8,8 @@ from support.programs import ONE, check_program, make_tokens
 from support.refusals import refuses
 
 from algoscope.construction.compiler.compile import compile_program
-from algoscope.construction.language.program import Program, interpret, predictions
+from algoscope.construction.language.interpreter import interpret, predictions
+from algoscope.construction.language.program import Program
 from algoscope.construction.language.timesteps import PREVIOUS, SELF, Sets
 from algoscope.construction.language.values import Head, Value, constant
 from algoscope.foundation.validation import InvalidValueError

@@ -8,7 +8,7 @@ import pytest
 from algoscope.construction.algorithms import SGD
 from algoscope.construction.build import Construction
 from algoscope.construction.compiler.numerics import numerics
-from algoscope.construction.language.program import predictions
+from algoscope.construction.language.interpreter import predictions
 from algoscope.construction.paper.chain import theorem_1, theorem_2
 from algoscope.construction.trace import (
     as_records,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.refusals import refuses
 
-from algoscope.construction.language.program import evaluate
+from algoscope.construction.language.interpreter import evaluate
 from algoscope.construction.language.values import Register, Value, constant, join
 from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
 

@@ -268,7 +268,8 @@ def test_the_range_is_saved_with_the_learner(learner, tmp_path):
     built = in_range(learner, 2.0)
     built.save_pretrained(tmp_path)
     config = json.loads((tmp_path / CONFIG).read_text())
-    assert config["operands"] == {"largest": 0.5, "products": [0, 5]}
+    known = {"largest": 0.5, "products": [0, 5], "pads": [], "share": 1.0}
+    assert config["operands"] == known
     assert InContextLearner.from_pretrained(tmp_path).operands == built.operands
 
 

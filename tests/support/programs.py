@@ -10,7 +10,8 @@ from support.forward import hidden_states
 
 from algoscope.construction.compiler.compile import Compiled, compile_program
 from algoscope.construction.compiler.numerics import Numerics, numerics
-from algoscope.construction.language.program import Program, interpret
+from algoscope.construction.language.interpreter import interpret
+from algoscope.construction.language.program import Program
 from algoscope.construction.language.timesteps import (
     PREVIOUS,
     SELF,

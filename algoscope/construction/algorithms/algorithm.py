@@ -1,7 +1,7 @@
 """The base class of the algorithms that come with algoscope, and matrix helpers."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -9,6 +9,7 @@ from jaxtyping import Float
 from algoscope.construction.compiler.numerics import DType
 from algoscope.construction.language.program import Program
 from algoscope.construction.language.values import Value, constant
+from algoscope.foundation.validation import InvalidValueError
 from algoscope.model.tokens import example_tokens
 from algoscope.predictors import Predictor
 
@@ -40,6 +41,11 @@ class Algorithm:
         raise NotImplementedError
 
     @property
+    def parameters(self) -> dict[str, Any]:
+        """Its parameters by name."""
+        return asdict(self)
+
+    @property
     def reference(self) -> Predictor | None:
         """The textbook predictor that it equals, if there is one."""
         return None
@@ -58,6 +64,33 @@ class Algorithm:
         """Return datasets of its kind, by default those to calibrate it on."""
         num_datasets = num_datasets or self.num_calibration
         return example_tokens(dim, num_examples, num_datasets, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Written(Algorithm):
+    """An algorithm of one's own: a program, for one dimension and one length.
+
+    Example:
+        >>> program = Program(dim=1, num_examples=2)
+        >>> Written("mine", program).program(1, 2) is program
+        True
+    """
+
+    name: str  # pyright: ignore[reportIncompatibleVariableOverride]
+    written: Program
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """None: they are part of the program."""
+        return {}
+
+    def program(self, dim: int, num_examples: int) -> Program:
+        """Return the program, if it was written for this size."""
+        size = (self.written.dim, self.written.num_examples)
+        if (dim, num_examples) != size:
+            rule = f"be d = {size[0]} and n = {size[1]}, which {self.name} is for"
+            raise InvalidValueError("size", rule, f"d = {dim}, n = {num_examples}")
+        return self.written
 
 
 def zeros(size: int) -> Value:

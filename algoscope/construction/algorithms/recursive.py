@@ -16,9 +16,10 @@ from algoscope.construction.algorithms.algorithm import (
     upper,
     zeros,
 )
+from algoscope.construction.compiler.numerics import DType
 from algoscope.construction.language.program import Program
-from algoscope.construction.language.timesteps import PREVIOUS
-from algoscope.construction.language.values import constant, join
+from algoscope.construction.language.timesteps import PREVIOUS, SELF
+from algoscope.construction.language.values import Head, Value, constant, join
 from algoscope.foundation.validation import InvalidValueError, require_positive
 
 
@@ -150,21 +151,34 @@ class OneExampleRidge(Algorithm):
 
 @dataclass(frozen=True)
 class MinimumNorm(Algorithm):
-    """Least squares of minimum norm by Greville's recursion, for n ≤ d."""
+    """Least squares of minimum norm by Greville's recursion, for n ≤ d.
+
+    An example that depends on those before it has no residual u, up to rounding. It
+    adds nothing where its label follows from theirs. Where it does not, least squares
+    would have to average: the learner then divides by zero, and warns.
+    """
 
     name: ClassVar[str] = "ols"
     num_calibration: ClassVar[int | None] = 32
+    smallest: ClassVar[float] = 2.0**-15  # ‖u‖ that counts as a residual
+    agreement: ClassVar[float] = 2.0**-20  # |y − wᵀx| up to which a label follows
+    sharpness: ClassVar[float] = 2.0**36  # β of thresholds σ(βa)
 
     @property
     def reference(self):
         """The textbook OLS."""
         return predictors.ols
 
-    def program(self, dim: int, num_examples: int) -> Program:
-        """Return u = Qx, w ← w + u (y − wᵀx)/‖u‖², Q ← Q − uuᵀ/‖u‖²: 2n layers.
+    def suited(self, dtype: DType) -> "MinimumNorm":
+        """Return it with wider thresholds for float32."""
+        return NarrowMinimumNorm() if dtype == "float32" else self
 
-        Q projects on the directions not seen yet. Once all are seen u is zero up to
-        rounding, and there is nothing left to divide by.
+    def program(self, dim: int, num_examples: int) -> Program:
+        """Return u = Qx, w ← w + u (y − wᵀx)/‖u‖², Q ← Q − uuᵀ/‖u‖²: 4n + 1 layers.
+
+        Q projects on the directions not seen yet. Where ‖u‖² is below the threshold the
+        norm is that of (u, 1), so that nothing is added; this includes columns that do
+        not see the example.
         """
         if num_examples > dim:
             remedy = "For more examples use ridge with a small penalty."
@@ -178,8 +192,8 @@ class MinimumNorm(Algorithm):
             whole = symmetric(d) @ unseen
             both = program.apply(join([whole, w]), x, name=f"u{k + 1}, w·x{k + 1}")
             u, error = both[:d], y - both[d:]
-            # Where the example is not seen, u is zero: divide by one instead.
-            norm = join([u, 1 - program.seen(k)])
+            none = self._adds_nothing(program, u, error, k)
+            norm = join([u, none])
             w = program.multiply(
                 u, error.repeat(d), into=w, norm=norm, name=f"w{k + 1}"
             )
@@ -195,16 +209,37 @@ class MinimumNorm(Algorithm):
         program.predict(program.dot(w, program.x, "prediction"))
         return program
 
+    def _adds_nothing(self, program: Program, u: Value, error: Value, k: int) -> Value:
+        """Return 1 where ‖u‖² is below its threshold and the label follows, else 0."""
+        one, sharp = constant(1.0), self.sharpness
+        off = [
+            Head(sharp * (sign * error - self.agreement), one, one)
+            for sign in (1.0, -1.0)
+        ]
+        contradicts = program.attend(off, SELF, name=f"contradicts{k + 1}")
+        square = program.dot(u, u, f"‖u{k + 1}‖²")
+        score = sharp * (self.smallest**2 - square) - 64 * sharp * contradicts
+        return program.attend([Head(score, one, one)], SELF, name=f"nothing{k + 1}")
+
     def num_layers(self, dim: int, num_examples: int) -> int:
-        """Return 2n."""
-        return 2 * num_examples
+        """Return 4n + 1."""
+        return 4 * num_examples + 1
 
     def hidden_size(self, dim: int, num_examples: int) -> int:
-        """Return d(d + 1)/2 + 6d + 8, and 5d + 9 for one example, which needs no Q.
+        """Return d(d + 1)/2 + 6d + 2n + 7, and 5d + 8 for one example: it needs no Q.
 
-        Token, code and reference are d + 5, pads 2d + 2 for the norm's d + 1
-        components; then Q, w, x, u and wᵀx.
+        Token, pads and reference are 3d + 4, pads for the norm's d + 1 components; the
+        one-hot code is 2n + 1; then Q, w, x, u and wᵀx. For d = 1 the flags take more.
         """
         if num_examples == 1:
-            return 5 * dim + 9
-        return dim * (dim + 1) // 2 + 6 * dim + 8
+            return max(5 * dim + 8, 4 * dim + 10)
+        return dim * (dim + 1) // 2 + 6 * dim + 2 * num_examples + 7
+
+
+@dataclass(frozen=True)
+class NarrowMinimumNorm(MinimumNorm):
+    """Least squares of minimum norm with the thresholds of float32."""
+
+    smallest: ClassVar[float] = 2.0**-5
+    agreement: ClassVar[float] = 2.0**-7
+    sharpness: ClassVar[float] = 2.0**18

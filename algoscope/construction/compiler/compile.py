@@ -8,6 +8,7 @@ into weights. An arrangement can be listed, one line per event, before it has we
 from dataclasses import dataclass
 from functools import cached_property
 
+import equinox as eqx
 import numpy as np
 
 from algoscope.construction.compiler.numerics import Calibration, Numerics, calibrate
@@ -21,15 +22,18 @@ from algoscope.construction.compiler.schedule import (
 )
 from algoscope.construction.compiler.weights import (
     Form,
+    Frame,
     HeadPlan,
     Plan,
     assemble_transformer,
     code_and_pads,
+    read_out,
     require_supported,
     stack,
     write_layer,
 )
-from algoscope.construction.language.program import Program, Tokens
+from algoscope.construction.language.interpreter import Tokens
+from algoscope.construction.language.program import Program
 from algoscope.construction.language.timesteps import (
     SELF,
     Code,
@@ -69,7 +73,7 @@ class Line:
         return f"{where} {self.register:<12} rows {self.rows:<9} = {self.operation}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Arrangement:
     """A program with the layer of every event and the rows of every register."""
 
@@ -156,7 +160,7 @@ def _ranges(rows: list[int]) -> str:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Compiled(Arrangement):
     """The transformer that runs a program, with how it was made."""
 
@@ -164,9 +168,20 @@ class Compiled(Arrangement):
     transformer: Transformer
     operands: OperandRange
 
-    def learner(self, name: str) -> InContextLearner:
-        """Return the transformer as a predictor."""
-        return InContextLearner(self.transformer, name, self.operands)
+    @property
+    def num_outputs(self) -> int:
+        """How many numbers the program predicts."""
+        return self.program.outputs.size
+
+    def learner(self, name: str, output: int = 0) -> InContextLearner:
+        """Return the transformer as a predictor of one of the outputs."""
+        transformer = self.transformer
+        if output:
+            planner = Planner(self, self.calibration)
+            form = planner.form(self.program.outputs[output : output + 1])
+            w_o, b_o = read_out(form, planner.frame, self.numerics)
+            transformer = eqx.tree_at(lambda t: (t.w_o, t.b_o), transformer, (w_o, b_o))
+        return InContextLearner(transformer, name, self.operands)
 
 
 def compile_program(
@@ -229,17 +244,24 @@ def compile_program(
         arrangement.allocation,
         calibration,
         transformer,
-        operand_range(plans, numerics),
+        operand_range(plans, numerics, planner.frame),
     )
 
 
-def operand_range(plans: list[Plan], numerics: Numerics) -> OperandRange:
-    """Return how large inner units may get before products lose half their digits."""
+def operand_range(plans: list[Plan], numerics: Numerics, frame: Frame) -> OperandRange:
+    """Return how large inner units may get before products lose half their digits.
+
+    LayerNorm loses as many where the rows that are not pads have that share in it.
+    """
     unit = numerics.product
     bound = precise_bound(unit, numerics.dtype)
     reach = bound * (np.abs(unit.p) + np.abs(unit.q)) + np.abs(unit.shift)
     products = tuple(len(plan.p) * unit.num_units for plan in plans)
-    return OperandRange(float(np.max(reach)), products)
+    pads = tuple(row for pair in frame.pads for row in pair)
+    share = 2 * float(np.finfo(numerics.dtype).eps) ** 0.5
+    if numerics.pads == "paper":  # whose error is of first order
+        pads, share = (), 1.0
+    return OperandRange(float(np.max(reach)), products, pads, share)
 
 
 class Planner:

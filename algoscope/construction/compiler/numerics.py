@@ -19,13 +19,13 @@ import numpy as np
 from jaxtyping import Float
 
 from algoscope.construction.compiler.products import Product, paper_product, richardson
-from algoscope.construction.language.program import (
-    Program,
+from algoscope.construction.language.interpreter import (
     State,
     Tokens,
     evaluate,
     interpret,
 )
+from algoscope.construction.language.program import Program
 from algoscope.construction.language.values import Attend, Event, Multiply, Register
 from algoscope.foundation.validation import (
     InvalidValueError,

@@ -68,7 +68,7 @@ class Schedule:
                 last[register] = max(last.get(register, -1), at)
             if event.into is not None:
                 last[event.into] = max(last.get(event.into, -1), self.phase(event))
-        for register in program.prediction.terms:
+        for register in program.outputs.terms:
             last[register] = 2 * self.num_layers
         return last
 
@@ -102,7 +102,7 @@ def _norm_sources(event: Event, layers: dict[Event, int]) -> set[Register]:
 
 def _alive(program: Program) -> list[Event]:
     """Return the events that the output depends on."""
-    needed = set(program.prediction.terms)
+    needed = set(program.outputs.terms)
     alive = []
     for event in reversed(program.events):
         if event.out in needed:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Array, Float, Int
 
 from algoscope.construction.compiler.numerics import Numerics
 from algoscope.construction.language.timesteps import SELF, Code, Timesteps
@@ -258,16 +258,27 @@ def assemble_transformer(
     """Return the transformer around some layers; `output` is the form it predicts."""
     embedding = np.zeros((frame.hidden, len(token_rows)))
     embedding[token_rows, np.arange(len(token_rows))] = 1
-    w_o, b_o = output[:, :-1], output[:, -1]
-    if numerics.pre_norm:
-        w_o, b_o = through_norm(output, frame, numerics)
+    w_o, b_o = read_out(output, frame, numerics)
     return Transformer(
         w_e=jnp.asarray(embedding, numerics.dtype),
         positions=jnp.asarray(positions, numerics.dtype),
         layers=layers,
-        w_o=jnp.asarray(w_o[0], numerics.dtype),
-        b_o=jnp.asarray(b_o[0], numerics.dtype),
+        w_o=w_o,
+        b_o=b_o,
         block=numerics.block,
+    )
+
+
+def read_out(
+    output: Form, frame: Frame, numerics: Numerics
+) -> tuple[Float[Array, " hidden"], Float[Array, ""]]:
+    """Return the weights and the bias that read one number off the last layer."""
+    w_o, b_o = output[:, :-1], output[:, -1]
+    if numerics.pre_norm:
+        w_o, b_o = through_norm(output, frame, numerics)
+    return (
+        jnp.asarray(w_o[0], numerics.dtype),
+        jnp.asarray(b_o[0], numerics.dtype),
     )
 
 

@@ -32,12 +32,9 @@ from algoscope.construction.language.values import (
     Register,
     Value,
     constant,
+    join,
 )
 from algoscope.foundation.validation import InvalidValueError, require_at_least
-
-Tokens = Float[np.ndarray, "datasets time token"]
-Columns = Float[np.ndarray, "datasets time size"]
-State = dict[Register, Float[np.ndarray, "datasets time _"]]
 
 
 @dataclass
@@ -103,7 +100,7 @@ class Program:
         at.average(self.time)  # rejects a map that does not fit
         if not source.terms and not np.any(source.constant):
             return source
-        return self._add(Read(Register(name, source.size), source, at))
+        return self.append(Read(Register(name, source.size), source, at))
 
     def example(self, k: int) -> tuple[Value, Value]:
         """Return the k-th example, from 0, in every column after it; zeros before.
@@ -111,11 +108,13 @@ class Program:
         A column that does not see the label does not see the input either: its own x
         is what it has to predict for.
         """
+        self._require_example(k)
         x = self.read(self.x, Single(2 * k, later=True), f"x{k + 1}")
         return x, self.read(self.y, Single(2 * k + 1), f"y{k + 1}")
 
     def seen(self, k: int) -> Value:
         """Return 1 in columns that see the k-th example, 0 in others."""
+        self._require_example(k)
         return self.read(constant(1.0), Single(2 * k + 1), f"seen{k + 1}")
 
     def store(self, value: Value, name: str = "stored") -> Value:
@@ -144,7 +143,7 @@ class Program:
                 rule = f"have {size} components, as the first head of `{name}` has"
                 raise InvalidValueError("value", rule, head.value.size)
         target = self._target(into, size, name)
-        return self._add(Attend(Register(name, size), tuple(heads), at, target))
+        return self.append(Attend(Register(name, size), tuple(heads), at, target))
 
     def multiply(
         self,
@@ -171,6 +170,8 @@ class Program:
             rule = f"have {size} components, as `{name}` has, from {p.size} products"
             got = f"{plus.size} in `plus`, a mix of shape {mix.shape}"
             raise InvalidValueError("result", rule, got)
+        if norm is not None:
+            self._require_not_zero(norm, name)
         if norm is None:
             p, q, mix, plus = _fold(p, q, mix, plus)
         elif plus.terms:
@@ -183,7 +184,9 @@ class Program:
         if not p.size and into is None:
             return plus
         target = self._target(into, size, name)
-        return self._add(Multiply(Register(name, size), p, q, mix, plus, target, norm))
+        return self.append(
+            Multiply(Register(name, size), p, q, mix, plus, target, norm)
+        )
 
     def share_ranges(self, products: list[Value]) -> None:
         """Calibrate products as one: layers that repeat then have the same weights."""
@@ -205,23 +208,47 @@ class Program:
         return self.multiply(matrix, vector.repeat(rows), sums, **options)
 
     def divide(self, value: Value, by: Value, name: str = "quotient") -> Value:
-        """Return value / |by|, for a number `by`, or value / ‖by‖."""
-        return self._add(Divide(Register(name, value.size), self._in_rows(value), by))
+        """Return value / |by|, for a number `by`, or value / ‖by‖.
 
-    def predict(self, value: Value) -> None:
-        """Make a number the prediction of every column."""
-        if value.size != 1:
-            raise InvalidValueError("prediction", "be one number", f"{value.size}")
-        self._require_readable(value)
-        self.output = value
+        A division by a constant is linear and costs nothing. Where the norm is zero in
+        the data there is no quotient: the interpreter writes 0, a compiled learner
+        computes something else, and warns.
+        """
+        if by.is_constant.all():
+            self._require_not_zero(by, name)
+            return value / float(np.linalg.norm(by.constant))
+        return self.append(Divide(Register(name, value.size), self._in_rows(value), by))
+
+    def predict(self, value: Value, *more: Value) -> None:
+        """Make a number the prediction of every column; more numbers may follow it."""
+        for each in (value, *more):
+            if each.size != 1:
+                raise InvalidValueError("prediction", "be one number", f"{each.size}")
+            self._require_readable(each)
+        self.output = join([value, *more])
 
     @property
-    def prediction(self) -> Value:
-        """The number that `predict` was called with."""
+    def outputs(self) -> Value:
+        """All numbers that `predict` was called with."""
         if self.output is None:
             rule = "say what it predicts"
             raise InvalidValueError("program", rule, "none", "Call `program.predict`.")
         return self.output
+
+    @property
+    def prediction(self) -> Value:
+        """The first of the outputs."""
+        return self.outputs[:1]
+
+    def _require_not_zero(self, norm: Value, name: str) -> None:
+        if norm.is_constant.all() and not norm.constant.any():
+            raise InvalidValueError("norm", f"not be zero for `{name}`", "constant 0")
+
+    def _require_example(self, k: int) -> None:
+        require_at_least("k", k, 0)
+        if k >= self.num_examples:
+            rule = f"be below {self.num_examples}, the number of examples"
+            raise InvalidValueError("k", rule, k)
 
     def _in_rows(self, value: Value) -> Value:
         """Return a value without a constant: LayerNorm divides rows, not biases."""
@@ -259,7 +286,8 @@ class Program:
                     "Store it under another name first.",
                 )
 
-    def _add(self, event: Event) -> Value:
+    def append(self, event: Event) -> Value:
+        """Add an event, all of whose inputs are there, and return what it writes."""
         norm = () if event.norm is None else (event.norm,)
         for value in (*event.inputs, *norm):
             self._require_readable(value)
@@ -279,74 +307,3 @@ def _fold(
         if rows.any():
             plus = plus + (mix[:, rows] * one.constant[rows]) @ other[rows]
     return p[~fixed], q[~fixed], mix[:, ~fixed], plus
-
-
-def evaluate(value: Value, state: State) -> Columns:
-    """Return Σ_r M_r h[r] + c in every column."""
-    datasets, time, _ = next(iter(state.values())).shape
-    total = np.broadcast_to(value.constant, (datasets, time, value.size))
-    for register, matrix in value.terms.items():
-        total = total + state[register] @ matrix.T
-    return total
-
-
-def interpret(program: Program, tokens: Tokens) -> State:
-    """Return what each register of the program holds after it was written.
-
-    A column that cannot see an example runs the algorithm on zeros, as a transformer
-    does; where that divides by zero the result is zero.
-    """
-    datasets, time, size = tokens.shape
-    if size != program.dim + 1 or time > program.time:
-        rule = f"hold up to {program.time} tokens of size {program.dim + 1}"
-        raise InvalidValueError("tokens", rule, f"shape {tokens.shape}")
-    state: State = {program.token: tokens.astype(np.float64)}
-    for register, values in program.positions.items():
-        state[register] = np.broadcast_to(
-            values[:time], (datasets, time, values.shape[1])
-        )
-    for event in program.events:
-        result = _meaning(event, state, time)
-        if event.into is not None:
-            result = result + state[event.into]
-        state[event.out] = result
-    return state
-
-
-def predictions(
-    program: Program, tokens: Tokens
-) -> Float[np.ndarray, "datasets queries"]:
-    """Return the program's output at every x̃."""
-    return evaluate(program.prediction, interpret(program, tokens))[:, ::2, 0]
-
-
-def _meaning(event: Event, state: State, time: int) -> Columns:
-    if isinstance(event, Read):
-        return event.at.average(time) @ evaluate(event.source, state)
-    if isinstance(event, Attend):
-        read = [_softmax(head, event.at, state, time) for head in event.heads]
-        return np.sum(read, axis=0)
-    if isinstance(event, Multiply):
-        products = evaluate(event.p, state) * evaluate(event.q, state)
-        if event.norm is not None:
-            length = np.linalg.norm(evaluate(event.norm, state), axis=-1, keepdims=True)
-            products = _quotient(products, length**2)
-        return products @ event.mix.T + evaluate(event.plus, state)
-    length = np.linalg.norm(evaluate(event.norm, state), axis=-1, keepdims=True)
-    return _quotient(evaluate(event.value, state), length)
-
-
-def _quotient(above: Columns, below: Float[np.ndarray, "datasets time 1"]) -> Columns:
-    safe = np.where(below == 0, 1, below)
-    return np.where(below == 0, 0, above / safe)
-
-
-def _softmax(head: Head, at: Timesteps, state: State, time: int) -> Columns:
-    """Return Σ_j α_ij value_j, for α the softmax over K(i) and the imaginary zero."""
-    query, key = evaluate(head.query, state), evaluate(head.key, state)
-    inside = at.average(time) > 0
-    scores = np.where(inside, query @ key.swapaxes(1, 2), -np.inf)
-    top = np.maximum(scores.max(axis=-1, keepdims=True), 0)
-    weights = np.exp(scores - top)
-    weights = weights / (weights.sum(axis=-1, keepdims=True) + np.exp(-top))
-    return weights @ evaluate(head.value, state)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from algoscope.construction.language.timesteps import Timesteps
 from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
@@ -127,6 +127,11 @@ class Value:
         for matrix in self.terms.values():
             varies |= matrix.any(axis=1)
         return ~varies
+
+    def take(self, rows: Int[np.ndarray, " taken"]) -> "Value":
+        """Return the components with these numbers."""
+        terms = {register: m[rows] for register, m in self.terms.items()}
+        return Value(terms, self.constant[rows])
 
     def repeat(self, times: int) -> "Value":
         """Return (v, v, …): the whole vector, repeated."""

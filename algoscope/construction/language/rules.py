@@ -1,0 +1,129 @@
+"""A learning rule in JAX: how a state changes with an example, and what it predicts.
+
+A rule is a function `step(state, x, y)` that returns the next state, a function
+`predict(state, x)`, and the state to start from, which may be any pytree. Tracing it
+for a dimension gives jaxprs of flat arrays; `replay` makes a program of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Literal
+
+from algoscope.foundation.validation import (
+    InvalidTypeError,
+    InvalidValueError,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LearningRule:
+    """An update, a prediction and a start.
+
+    Example:
+        >>> rule = LearningRule(
+        ...     step=lambda w, x, y: w + 0.1 * x * (y - w @ x),
+        ...     predict=lambda w, x: w @ x,
+        ...     init=np.zeros,  # a function of the dimension, or the state itself
+        ... )
+        >>> rule.start(dim=2).tolist()
+        [0.0, 0.0]
+    """
+
+    step: Callable[..., Any]
+    predict: Callable[..., Any]
+    init: Any
+    name: str = "rule"
+
+    def __post_init__(self):
+        for name in ("step", "predict"):
+            if not callable(getattr(self, name)):
+                got = type(getattr(self, name)).__name__
+                raise InvalidTypeError(name, "be a function", got)
+
+    def start(self, dim: int) -> Any:
+        """Return the state before the first example."""
+        return self.init(dim) if callable(self.init) else self.init
+
+
+@dataclass(frozen=True)
+class TracedRule:
+    """A rule as jaxprs, for one dimension, with its state as a list of arrays."""
+
+    step: ClosedJaxpr
+    predict: ClosedJaxpr
+    start: list[np.ndarray]
+    names: list[str]
+
+    @classmethod
+    def of(cls, rule: LearningRule, dim: int) -> "TracedRule":
+        """Return a rule, traced for inputs of `dim` coordinates."""
+        start = rule.start(dim)
+        paths, tree = jax.tree_util.tree_flatten_with_path(start)
+        if not paths:
+            raise InvalidValueError("init", "hold at least one array", "none")
+        names, leaves = [], []
+        for path, leaf in paths:
+            name = jax.tree_util.keystr(path, simple=True, separator=".")
+            try:
+                array = np.asarray(leaf)
+                inexact = not np.issubdtype(array.dtype, np.integer)
+                array = array.astype(np.float64) if inexact else array
+            except (TypeError, ValueError) as error:
+                rule_text = "be made of arrays of numbers"
+                raise InvalidTypeError("init", rule_text, repr(leaf)) from error
+            if not np.isfinite(array).all():
+                raise InvalidValueError("init", "be finite", "NaN or infinity")
+            names.append(name if name[:1].isalpha() else f"state{name}")
+            leaves.append(array)
+        kinds = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in leaves]
+        x = jax.ShapeDtypeStruct((dim,), np.float64)
+        y = jax.ShapeDtypeStruct((), np.float64)
+
+        def step(*args):
+            after = rule.step(jax.tree.unflatten(tree, args[:-2]), *args[-2:])
+            _require_alike(jax.tree.structure(after), tree)
+            return jax.tree.leaves(after)
+
+        def predict(*args):
+            found = rule.predict(jax.tree.unflatten(tree, args[:-1]), args[-1])
+            return [jax.numpy.ravel(each) for each in jax.tree.leaves(found)]
+
+        traced = jax.make_jaxpr(step)(*kinds, x, y)
+        for name, kind, result in zip(names, kinds, traced.out_avals, strict=True):
+            if kind.shape != result.shape:
+                rule_text = f"return `{name}` of shape {kind.shape}, as it starts"
+                raise InvalidValueError("step", rule_text, f"shape {result.shape}")
+        predicted = jax.make_jaxpr(predict)(*kinds, x)
+        if not predicted.out_avals or not sum(a.size for a in predicted.out_avals):
+            raise InvalidValueError("predict", "return a number", "nothing")
+        return cls(traced, predicted, leaves, names)
+
+    @property
+    def clocks(self) -> set[int]:
+        """Which arrays of the state depend on no data, as a count of steps does."""
+        jaxpr = self.step.jaxpr
+        needs: dict[Any, set[int]] = {v: {k} for k, v in enumerate(jaxpr.invars)}
+        for equation in jaxpr.eqns:
+            sources = [v for v in equation.invars if not isinstance(v, Literal)]
+            found = set().union(*(needs.get(v, set()) for v in sources))
+            needs.update(dict.fromkeys(equation.outvars, found))
+        outs = [
+            set() if isinstance(v, Literal) else needs.get(v, set())
+            for v in jaxpr.outvars
+        ]
+        clocks = set(range(len(self.start)))
+        while True:
+            rest = {k for k in clocks if outs[k] <= clocks}
+            if rest == clocks:
+                return clocks
+            clocks = rest
+
+
+def _require_alike(after: Any, before: Any) -> None:
+    if after != before:
+        rule = f"return a state of the form that it starts with, {before}"
+        raise InvalidValueError("step", rule, after)

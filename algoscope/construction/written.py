@@ -1,0 +1,213 @@
+"""Learners compiled from what a user wrote: a learning rule in JAX, or a program.
+
+`compile` traces a rule, writes its program and compiles it. The learner that it returns
+keeps the program, so that saving it saves the program as well.
+"""
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from algoscope.construction.algorithms.algorithm import Written
+from algoscope.construction.build import Construction, save_construction
+from algoscope.construction.compiler.compile import Compiled
+from algoscope.construction.compiler.numerics import DType, numerics
+from algoscope.construction.language.interpreter import Tokens
+from algoscope.construction.language.program import Program
+from algoscope.construction.language.replay import program_of
+from algoscope.construction.language.rules import LearningRule
+from algoscope.foundation.validation import InvalidValueError, require_choice
+from algoscope.model import Activation
+from algoscope.model.learner import InContextLearner
+
+
+class WrittenLearner(InContextLearner):
+    """A learner that was compiled from a rule or a program, and keeps it.
+
+    `save_pretrained` writes the program beside the weights. A rule may predict several
+    numbers: a call returns the first, `outputs` all of them.
+    """
+
+    construction: Construction = eqx.field(static=True)
+    compiled: Compiled = eqx.field(static=True)
+
+    def __init__(self, construction: Construction, compiled: Compiled):
+        """Hold the transformer of a compiled program."""
+        super().__init__(compiled.transformer, construction.name, compiled.operands)
+        self.construction = construction
+        self.compiled = compiled
+
+    def outputs(
+        self,
+        x: Float[Array, "examples dim"],
+        y: Float[Array, " examples"],
+        query: Float[Array, " dim"],
+        /,
+    ) -> Float[Array, " outputs"]:
+        """Return all numbers that the rule predicts for `query`."""
+        learners = (
+            self.compiled.learner(self.name, output)
+            for output in range(self.compiled.num_outputs)
+        )
+        return jnp.stack([learner(x, y, query) for learner in learners])
+
+    def save_pretrained(
+        self,
+        directory: str | Path,
+        *,
+        card: str | None = None,
+        about: dict | None = None,
+    ) -> None:
+        """Write the learner, its program, and a card with the listing."""
+        save_construction(self.construction, self.compiled, Path(directory))
+
+
+def learning_rule(
+    *, predict: Callable[..., Any], init: Any, name: str | None = None
+) -> Callable[[Callable[..., Any]], LearningRule]:
+    """Return a decorator that makes a learning rule of a function `step`.
+
+    `init` is the state before the first example, or a function of the dimension.
+
+    Example:
+        >>> import numpy as np
+        >>> @learning_rule(predict=lambda w, x: w @ x, init=np.zeros)
+        ... def hebb(w, x, y):
+        ...     return w + 0.1 * x * y
+        >>> hebb.name
+        'hebb'
+    """
+
+    def decorate(step: Callable[..., Any]) -> LearningRule:
+        return LearningRule(step, predict, init, name or _name_of(step))
+
+    return decorate
+
+
+def _name_of(step: Callable[..., Any]) -> str:
+    name = getattr(step, "__name__", "rule")
+    return name if name.isidentifier() else "rule"
+
+
+def compile(
+    step: Callable[..., Any] | LearningRule | Program,
+    predict: Callable[..., Any] | None = None,
+    init: Any = None,
+    *,
+    dim: int | None = None,
+    num_examples: int | None = None,
+    dtype: DType = "float64",
+    activation: Activation = "gelu",
+    tokens: Tokens | None = None,
+    name: str | None = None,
+) -> WrittenLearner:
+    """Return a transformer that runs a learning rule written in JAX.
+
+    `step(state, x, y)` returns the state after an example, `predict(state, x)` a number
+    or several, and `init` is the state to start from, or a function of the dimension.
+    In the place of the three, `step` may be a `learning_rule` or a `Program`. What no
+    layer computes is refused, with the line that asks for it.
+
+    Operands are calibrated on the datasets `tokens`, by default draws of the paper's
+    task. The default precision is float64, which has to be switched on in JAX.
+
+    Example:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> import algoscope as asc
+        >>> def loss(w, x, y):
+        ...     return (w @ x - y) ** 2
+        >>> def step(w, x, y):
+        ...     return w - 0.1 * jax.grad(loss)(w, x, y)
+        >>> learner = asc.compile(
+        ...     step, jnp.dot, jnp.zeros(2), dim=2, num_examples=3, dtype="float32"
+        ... )
+        >>> learner.transformer.num_layers
+        6
+        >>> x, y = jnp.array([[1.0, 0.0], [0.0, 1.0]]), jnp.array([1.0, -1.0])
+        >>> round(float(learner(x, y, jnp.array([1.0, -2.0]))), 3)
+        0.6
+    """
+    construction = written(
+        step, predict, init, dim, num_examples, dtype, activation, name
+    )
+    return WrittenLearner(construction, construction.compile(tokens))
+
+
+def written(
+    step: Callable[..., Any] | LearningRule | Program,
+    predict: Callable[..., Any] | None = None,
+    init: Any = None,
+    dim: int | None = None,
+    num_examples: int | None = None,
+    dtype: DType = "float64",
+    activation: Activation = "gelu",
+    name: str | None = None,
+) -> Construction:
+    """Return the construction of a rule or a program, before it is compiled."""
+    if isinstance(step, Program):
+        program = step
+        chosen = Written(name or "program", program)
+        size = (dim or program.dim, num_examples or program.num_examples)
+        chosen.program(*size)  # rejects another size
+        return Construction(chosen, *size, dtype, activation)
+    if isinstance(step, LearningRule):
+        if predict is not None or init is not None:
+            raise InvalidValueError("predict", "be left out for a rule", "one")
+        rule = step if name is None else replace(step, name=name)
+    elif predict is None:
+        remedy = "Or give a rule made by `learning_rule`."
+        raise InvalidValueError("predict", "be given beside `step`", "none", remedy)
+    else:
+        rule = LearningRule(step, predict, init, name or _name_of(step))
+    if dim is None or num_examples is None:
+        missing = "dim" if dim is None else "num_examples"
+        raise InvalidValueError(missing, "be given", "none")
+    require_choice("dtype", dtype, get_args(DType))
+    digits = numerics(dtype, activation).digits
+    program = program_of(rule, dim, num_examples, digits)
+    return Construction(
+        Written(rule.name, program), dim, num_examples, dtype, activation
+    )
+
+
+def load_rule(text: str) -> LearningRule | Program:
+    """Return the object NAME of a Python file, from `FILE.py:NAME`.
+
+    The file is run: it is the user's own.
+    """
+    path, _, name = text.rpartition(":")
+    file = Path(path)
+    if not path or not name:
+        raise InvalidValueError("algorithm", "be FILE.py:NAME", repr(text))
+    if not file.is_file():
+        rule = "name a Python file that exists before the colon"
+        raise InvalidValueError("algorithm", rule, repr(path))
+    module_name = f"algoscope rule {file.stem}"
+    spec = importlib.util.spec_from_file_location(module_name, file)
+    if spec is None or spec.loader is None:
+        raise InvalidValueError("algorithm", "name a file that ends in .py", repr(path))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        rule = "name a Python file that runs without errors"
+        got = f"{path}: {type(error).__name__}: {error}"
+        raise InvalidValueError("algorithm", rule, got) from error
+    finally:
+        del sys.modules[module_name]
+    found = getattr(module, name, None)
+    if not isinstance(found, (LearningRule, Program)):
+        rule = f"name a learning rule or a program of {path}"
+        kind = "nothing" if found is None else f"a {type(found).__name__}"
+        remedy = "Decorate its step with `@algoscope.learning_rule(...)`."
+        raise InvalidValueError("algorithm", rule, f"`{name}`, {kind}", remedy)
+    return found

@@ -1,0 +1,320 @@
+"""Learning rules in JAX: the transformer does what the rule itself does.
+
+The rules are those of docs/learning_rules.md. Three things are held equal at every
+prefix: the rule, run by JAX one example at a time; the program that it is traced to;
+and the transformer.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from support.forward import outputs
+from support.refusals import refuses
+
+import algoscope as asc
+from algoscope.construction.algorithms import GD, SGD, Ridge
+from algoscope.construction.compiler.compile import Compiled, arrange, compile_program
+from algoscope.construction.compiler.numerics import DType, numerics
+from algoscope.construction.language.interpreter import predictions
+from algoscope.construction.language.replay import program_of
+from algoscope.construction.language.rules import LearningRule
+from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
+from algoscope.model.tokens import example_tokens
+
+pytestmark = pytest.mark.optimized  # Rounding is the matter.
+
+PAGE = Path(__file__).parents[2] / "docs" / "learning_rules.md"
+LABELS = {"logistic": (0.0, 1.0)}
+LABELS |= dict.fromkeys(("perceptron", "passive_aggressive"), (-1.0, 1.0))
+
+# The largest errors at d = 3, 5, 7, relative to the largest prediction.
+FLOAT64, FLOAT32 = 1e-10, 2e-3
+SHAPES = ((3, 5), (5, 4), (7, 3))
+
+
+@cache
+def rules() -> dict[str, LearningRule]:
+    """Return the rules of the page, by name."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+    page: dict[str, Any] = {}
+    exec("\n".join(blocks), page)
+    return {k: v for k, v in page.items() if isinstance(v, LearningRule)}
+
+
+NAMES = [
+    *("sgd", "momentum", "nesterov", "adagrad", "nlms", "logistic", "two_layers"),
+    *("perceptron", "passive_aggressive", "oja", "rls", "kalman", "bayes"),
+    *("polynomial_ridge", "ista", "gauss_seidel"),
+]
+
+
+def draw(name: str, dim: int, num_examples: int, seed: int | None = None) -> np.ndarray:
+    """Return datasets to calibrate on, or with a seed a few others."""
+    few = None if seed is None else 4
+    tokens = example_tokens(dim, num_examples, few, seed or 0)
+    if name in LABELS:
+        low, high = LABELS[name]
+        tokens[:, 1::2, 0] = np.where(tokens[:, 1::2, 0] > 0, high, low)
+    return tokens.astype(np.float32).astype(np.float64)
+
+
+def run_rule(rule: LearningRule, tokens: np.ndarray) -> np.ndarray:
+    """Return what the rule predicts at every prefix, all numbers of it."""
+    x, y = jnp.asarray(tokens[:, ::2, 1:]), jnp.asarray(tokens[:, 1::2, 0])
+    step, predict = jax.jit(jax.vmap(rule.step)), jax.jit(jax.vmap(rule.predict))
+    start = jax.tree.map(jnp.asarray, rule.start(x.shape[-1]))
+    state = jax.tree.map(lambda leaf: jnp.stack([leaf] * len(x)), start)
+    found = []
+    for k in range(x.shape[1]):
+        leaves = jax.tree.leaves(predict(state, x[:, k]))
+        flat = [np.asarray(leaf).reshape(len(x), -1) for leaf in leaves]
+        found.append(np.concatenate(flat, axis=1))
+        if k < y.shape[1]:
+            state = step(state, x[:, k], y[:, k])
+    return np.stack(found, axis=1)
+
+
+def compiled(name: str, dim: int, num_examples: int, dtype: DType) -> Compiled:
+    constants = numerics(dtype)
+    program = program_of(rules()[name], dim, num_examples, constants.digits)
+    tokens = draw(name, dim, num_examples)
+    return compile_program(program, constants, tokens=tokens)
+
+
+def error(found: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.max(np.abs(found - expected)) / max(1.0, np.abs(expected).max()))
+
+
+def test_the_page_has_the_rules():
+    assert sorted(rules()) == sorted(NAMES)
+
+
+@pytest.mark.parametrize(("dim", "num_examples"), SHAPES)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_transformer_runs_the_rule(name, dim, num_examples):
+    if name == "polynomial_ridge":
+        dim, num_examples = {3: (3, 4), 5: (2, 5), 7: (1, 7)}[dim]
+    tokens = draw(name, dim, num_examples, seed=1)
+    expected = run_rule(rules()[name], tokens)[..., 0]
+    made = compiled(name, dim, num_examples, "float64")
+    assert error(predictions(made.program, tokens), expected) < 1e-13
+    found = outputs(made.transformer, tokens)[:, ::2]
+    assert error(found, expected) < FLOAT64
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_rule_runs_in_float32(name):
+    dim, num_examples = 3, 4
+    tokens = draw(name, dim, num_examples, seed=1)
+    expected = run_rule(rules()[name], tokens)[..., 0]
+    made = compiled(name, dim, num_examples, "float32")
+    found = outputs(made.transformer, tokens)[:, ::2]
+    assert error(found, expected) < FLOAT32
+
+
+@pytest.mark.parametrize(("dim", "num_examples"), [(2, 1), (3, 4), (4, 7)])
+def test_tracing_takes_no_more_layers_than_writing_by_hand(dim, num_examples):
+    def traced(name):
+        program = program_of(rules()[name], dim, num_examples)
+        return arrange(program, numerics())
+
+    by_hand = {"sgd": SGD(), "nesterov": SGD(penalty=0.1), "rls": Ridge()}
+    for name, algorithm in by_hand.items():
+        assert traced(name).num_layers <= algorithm.num_layers(dim, num_examples)
+    for name in ("sgd", "rls"):
+        rows = by_hand[name].hidden_size(dim, num_examples)
+        assert traced(name).hidden_size <= rows + dim
+
+
+def test_sums_over_examples_take_as_many_layers_as_batch_methods():
+    def accelerated(state, x):
+        A, b = state
+        w = before = jnp.zeros_like(b)
+        for _ in range(6):
+            z = w + 0.9 * (w - before)
+            w, before = z - 0.02 * (A @ z - b), w
+        return w @ x
+
+    ista = rules()["ista"]
+    rule = LearningRule(ista.step, accelerated, ista.init)
+    for num_examples in (3, 9):
+        program = program_of(rule, 3, num_examples)
+        assert arrange(program, numerics()).num_layers == GD(steps=6).num_layers(3, 9)
+        tokens = draw("", 3, num_examples, seed=1)
+        assert (
+            error(predictions(program, tokens), run_rule(rule, tokens)[..., 0]) < 1e-13
+        )
+
+
+def test_several_outputs_are_those_of_the_rule():
+    learner = asc.compile(rules()["bayes"], dim=3, num_examples=4)
+    tokens = draw("bayes", 3, 4, seed=1)[:1]
+    x, y = jnp.asarray(tokens[0, ::2, 1:]), jnp.asarray(tokens[0, 1::2, 0])
+    expected = run_rule(rules()["bayes"], tokens)[0, -1]
+    np.testing.assert_allclose(learner.outputs(x[:-1], y, x[-1]), expected, atol=1e-11)
+    assert np.allclose(learner(x[:-1], y, x[-1]), expected[0], atol=1e-11)
+    assert learner.compiled.num_outputs == len(expected) == 2
+
+
+PRIMITIVES = {
+    "scan": lambda w, x: jax.lax.scan(lambda c, v: (c + v * c, v * v), w[0], x)[0],
+    "stacked scan": lambda w, x: jnp.sum(
+        jax.lax.scan(lambda c, v: (c, v * c), w[0], x, reverse=True)[1] * x
+    ),
+    "fori_loop": lambda w, x: jax.lax.fori_loop(
+        0, 3, lambda i, z: z.at[i].set(z[i] * x[i] + z[0]), w
+    )[2],
+    "while": lambda w, x: jax.lax.while_loop(
+        lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 0.5), (0, w @ x)
+    )[1],
+    "cond": lambda w, x: jax.lax.cond(x[0] > 0, lambda: w @ x, lambda: -x[1]),
+    "vmap": lambda w, x: jnp.sum(jax.vmap(lambda a, b: a * b + a)(w, x)),
+    "abs": lambda w, x: jnp.sum(jnp.abs(x) * w),
+    "sign": lambda w, x: jnp.sign(x) @ w,
+    "relu": lambda w, x: jax.nn.relu(x) @ w,
+    "clip": lambda w, x: jnp.clip(w * x, -0.5, 0.5).sum(),
+    "max": lambda w, x: jnp.max(x) + jnp.min(w),
+    "and": lambda w, x: jnp.where((x > 0) & ~(w > x) | (w < -1), x, w).sum(),
+    "exp": lambda w, x: jnp.exp(0.5 * w @ x),
+    "tanh": lambda w, x: jnp.tanh(w) @ x,
+    "softmax": lambda w, x: jax.nn.softmax(w) @ x,
+    "power": lambda w, x: jnp.sum(w**3 * x) + jnp.sum((1 + x**2) ** -2 * w),
+    "norm": lambda w, x: w @ x / jnp.linalg.norm(x),
+    "rsqrt": lambda w, x: w @ x * jax.lax.rsqrt(1 + x @ x),
+    "ratio": lambda w, x: jnp.sum(w / (x + 0.1)),
+    "constants": lambda w, x: w @ x / 4 + jnp.dot(jnp.arange(3.0), x),
+    "cumsum": lambda w, x: jnp.cumsum(w * x)[1],
+    "gather": lambda w, x: jnp.roll(w, 1)[jnp.array([2, 0, 0])] @ x,
+    "matrix": lambda w, x: jnp.outer(w, x)[1] @ jnp.stack([x, w, x], axis=1)[0],
+    "einsum": lambda w, x: jnp.einsum("i,j,ij->", w, x, jnp.eye(3) + 1),
+    "custom_jvp": lambda w, x: jax.grad(lambda w: jax.nn.relu(w @ x))(w) @ x,
+    "equal": lambda w, x: jnp.where(w == x, 1.0, w).sum() + jnp.sum(x != w),
+}
+
+
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_primitives_mean_what_they_mean_in_jax(name):
+    predict = PRIMITIVES[name]
+    rule = LearningRule(lambda w, x, y: w + 0.3 * x * y, predict, np.ones)
+    tokens = draw("", 3, 2, seed=1)
+    expected = run_rule(rule, tokens)[..., 0]
+    program = program_of(rule, 3, 2)
+    assert error(predictions(program, tokens), expected) < 1e-11
+    found = outputs(compile_program(program).transformer, tokens)[:, ::2]
+    assert error(found, expected) < 1e-9
+
+
+def test_what_depends_on_no_data_is_a_constant_of_the_step():
+    """Averaging with weights 1/k divides by nothing that the data can change."""
+
+    def step(state, x, y):
+        w, mean, count = state
+        w = w - 0.05 * jax.grad(lambda w: (w @ x - y) ** 2)(w)
+        return w, mean + (w - mean) / (count + 1), count + 1
+
+    rule = LearningRule(
+        step,
+        lambda state, x: state[1] @ x + 0.1 * state[2],
+        lambda dim: (np.zeros(dim), np.zeros(dim), 0),
+    )
+    program = program_of(rule, 3, 4)
+    assert all(event.norm is None for event in program.events)
+    tokens = draw("", 3, 4, seed=1)
+    assert error(predictions(program, tokens), run_rule(rule, tokens)[..., 0]) < 1e-14
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda w, x, y: 0.9 * w + 0.1,
+        lambda w, x, y: w + 0.1 * w * w,
+        lambda w, x, y: jnp.where(w > 1.01, 0.5 * w, w + 0.1),
+        lambda w, x, y: w + 0.1 * jax.nn.sigmoid(w),
+        lambda w, x, y: x + 1.0,
+        lambda w, x, y: w / (1 + w @ w),
+    ],
+)
+def test_columns_that_do_not_see_an_example_do_not_change(step):
+    rule = LearningRule(step, lambda w, x: w @ x, np.ones)
+    tokens = draw("", 2, 4, seed=1)
+    program = program_of(rule, 2, 4)
+    assert error(predictions(program, tokens), run_rule(rule, tokens)[..., 0]) < 1e-12
+    found = outputs(compile_program(program).transformer, tokens)[:, ::2]
+    assert error(found, run_rule(rule, tokens)[..., 0]) < 1e-10
+
+
+def test_a_symmetric_matrix_is_kept_as_a_triangle():
+    program = program_of(rules()["rls"], 5, 3)
+    sizes = {event.out.name: event.out.size for event in program.events}
+    assert sizes["state1.1"] == sizes["state1.2"] == 15
+
+
+# What is refused.
+
+
+def linear(step: Any) -> LearningRule:
+    return LearningRule(step, lambda w, x: w @ x, np.zeros)
+
+
+REFUSED = {
+    "sort": (lambda w, x, y: w + jnp.sort(x), "`sort`"),
+    "log": (lambda w, x, y: w + jnp.log(x), "`log`"),
+    "sine": (lambda w, x, y: w + jnp.sin(x), "`sin`"),
+    "root": (lambda w, x, y: w + jnp.sqrt(x), "the root of something"),
+    "zero": (lambda w, x, y: w + x / 0.0, "a division by zero"),
+    "index": (
+        lambda w, x, y: w + x[jnp.where(y > 0, 1, 0)],
+        "an index that depends on data",
+    ),
+    "loop": (
+        lambda w, x, y: w + jax.lax.while_loop(lambda c: c < 3, lambda c: c + 1, y),
+        "a loop whose length depends on data",
+    ),
+    "power": (lambda w, x, y: w + x**0.3, "`pow`"),
+    "solve": (
+        lambda w, x, y: w + jnp.linalg.solve(jnp.outer(x, x) + jnp.eye(2), x),
+        "`lu`",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_no_layer_computes_is_refused_with_the_line(name):
+    step, what = REFUSED[name]
+    with pytest.raises(InvalidValueError) as caught:
+        asc.compile(linear(step), dim=2, num_examples=2)
+    message = str(caught.value)
+    assert message.startswith("`step` must consist of what layers can compute, got")
+    assert what in message
+    line = re.search(r"test_rules\.py:(\d+): `(.*?)`\.", message)
+    assert line, message
+    source = Path(__file__).read_text().splitlines()[int(line[1]) - 1]
+    assert line[2].rstrip(".") in source
+
+
+def test_rules_that_do_not_fit_are_refused():
+    with refuses(InvalidTypeError, "`step` must be a function, got int."):
+        LearningRule(3, jnp.dot, np.zeros)  # pyright: ignore[reportArgumentType]
+    with refuses(InvalidValueError, "`init` must hold at least one array, got none."):
+        program_of(LearningRule(lambda s, x, y: s, lambda s, x: x[0], ()), 2, 2)
+    with refuses(
+        InvalidValueError,
+        "`step` must return `state` of shape (2,), as it starts, got shape ().",
+    ):
+        program_of(linear(lambda w, x, y: w @ x), 2, 2)
+    with refuses(InvalidValueError, "`init` must be finite, got NaN or infinity."):
+        program_of(LearningRule(lambda w, x, y: w, jnp.dot, np.array([np.nan])), 1, 1)
+    with refuses(
+        InvalidValueError,
+        "`predict` must be given beside `step`, got none. "
+        "Or give a rule made by `learning_rule`.",
+    ):
+        asc.compile(lambda w, x, y: w, dim=2, num_examples=2)
+    with refuses(InvalidValueError, "`dim` must be given, got none."):
+        asc.compile(rules()["sgd"], num_examples=2)
