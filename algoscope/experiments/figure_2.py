@@ -316,7 +316,7 @@ def _heat_map(axes: Axes, columns: list[SeedGroup], region: str) -> None:
     axes.set_title(f"{region}, n = {span}", fontsize=9)
 
 
-D8 = replace(preset("d8"), steps=12_000, **BEST)
+D8 = TrainingConfig(steps=12_000, **BEST)
 
 EXPERIMENT = Experiment(
     name="fig2",

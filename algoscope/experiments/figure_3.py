@@ -313,7 +313,7 @@ def _draw_series(axes: Axes, series: Series, wider: bool) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-D8 = replace(preset("d8"), steps=10_000, **BEST)
+D8 = TrainingConfig(steps=10_000, **BEST)
 D16 = replace(D8, dim=16, num_examples=24)
 SEEDS = {"seed": (0, 1)}
 TUNED = {"learning_rate": (3e-3, D8.learning_rate, 3e-2), **SEEDS}  # for small models

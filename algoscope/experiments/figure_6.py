@@ -171,7 +171,7 @@ def draw(directory: Path) -> tuple[str, ...]:
     return (save_picture(figure, directory, "figure_6"),)
 
 
-SEEDS = tuple(replace(preset("d8"), seed=seed) for seed in (1, 2))  # linear-d8 has 0
+SEEDS = (replace(preset("d8"), seed=1),)  # linear-d8 has 0
 PAPER = tuple(replace(preset("paper"), seed=seed) for seed in (0, 1))
 
 EXPERIMENT = Experiment(

@@ -293,7 +293,7 @@ def draw(directory: Path) -> tuple[str, ...]:
 D8 = preset("d8")  # linear-d8 is its seed 0
 RUNS = (
     replace(D8, seed=1),
-    replace(D8, seed=2),
+    TrainingConfig(),  # with 8 layers, and all positions weighted equally
     figure_3.D8,  # with 8 layers, as the next one with 4
     replace(figure_3.D8, num_layers=4),
     preset("d8-broad"),

@@ -191,13 +191,12 @@ PRESETS: dict[str, TrainingConfig] = {
         dim=2, num_examples=11, num_layers=3, hidden_size=32, steps=1500, **BEST
     ),
     "d1": TrainingConfig(
-        dim=1, num_examples=21, num_layers=4, hidden_size=32, steps=3000
+        dim=1, num_examples=21, num_layers=4, hidden_size=32, steps=6000, **BEST
     ),
-    "d2": TrainingConfig(dim=2, num_examples=21, num_layers=4, steps=4000),
+    "d2": TrainingConfig(dim=2, num_examples=21, num_layers=4, steps=8000, **BEST),
     "d4": TrainingConfig(dim=4, num_examples=41, steps=5000),
     "control-d4": TrainingConfig(task="control", dim=4, num_examples=41, steps=500),
-    "d8": TrainingConfig(),
-    "d8-deep": TrainingConfig(num_layers=12, steps=32_000, **BEST),
+    "d8": TrainingConfig(num_layers=12, steps=32_000, **BEST),
     "d8-broad": TrainingConfig(task="broad", num_layers=12, steps=32_000, **BEST),
     "paper": TrainingConfig(
         num_examples=40,

@@ -50,7 +50,7 @@ def test_experiments_that_share_runs_pay_for_them_once():
 
 
 def test_the_estimate_fits_the_step_that_was_timed_on_two_idle_cores():
-    config = preset("d8-deep")
+    config = preset("d8")
     step = (core_seconds(config) / 2 - RUN_SECONDS / 2) / config.steps
     assert step == pytest.approx(0.052, rel=0.3)
 
