@@ -152,7 +152,8 @@ def test_it_answers_questions_as_a_black_box(rng):
     x, y = data(rng, 1)
     queries = rng.normal(size=(3, 2))
     (answers,) = opened().answers([Question(x[0], y[0], queries)])
-    expected = [ours()(x[0], y[0], query) for query in queries]
+    known = jnp.asarray(x[0]), jnp.asarray(y[0])
+    expected = [ours()(*known, jnp.asarray(query)) for query in queries]
     np.testing.assert_allclose(answers, expected, atol=1e-12)
 
 
@@ -386,5 +387,5 @@ def test_a_gpt2_of_transformers_is_probed_and_patched(rng):
     assert all(np.all(np.isfinite(each.error)) for each in found.measurements)
     result = patch(learner, budget=PATCHING)
     moved = result.maps["moved"].mean
-    assert moved[0, result.places.index("examples")] == pytest.approx(1, abs=1e-4)
-    assert moved[-1, result.places.index("query")] == pytest.approx(1, abs=1e-4)
+    assert moved[0, result.places.index("examples")] == pytest.approx(1, abs=1e-3)
+    assert moved[-1, result.places.index("query")] == pytest.approx(1, abs=1e-3)
