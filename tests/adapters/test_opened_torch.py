@@ -378,5 +378,5 @@ def test_a_gpt2_of_transformers_is_probed_and_patched(rng):
     assert all(np.all(np.isfinite(each.error)) for each in found.measurements)
     result = patch(learner, budget=PATCHING)
     moved = result.maps["moved"].mean
-    assert moved[0, result.places.index("examples")] == pytest.approx(1, abs=1e-4)
-    assert moved[-1, result.places.index("query")] == pytest.approx(1, abs=1e-4)
+    assert moved[0, result.places.index("examples")] == pytest.approx(1, abs=1e-3)
+    assert moved[-1, result.places.index("query")] == pytest.approx(1, abs=1e-3)
