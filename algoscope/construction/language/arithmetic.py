@@ -73,7 +73,7 @@ class Arithmetic:
     def entry(self, operand: Operand, index: int) -> Operand:
         """Return one entry along the first axis."""
         if is_known(operand):
-            return operand[index]
+            return np.asarray(operand[index])
         places = np.arange(size_of(operand.shape)).reshape(operand.shape)[index]
         return operand.taken(places.ravel(), operand.shape[1:])
 
@@ -129,7 +129,7 @@ class Arithmetic:
     def add(self, a: Operand, b: Operand, sign: float = 1.0) -> Any:
         """Return a + b, or a − b."""
         if is_known(a) and is_known(b):
-            return a + sign * b
+            return np.asarray(a + sign * b)
         if isinstance(b, Softplus) and b.rest is None:
             return Softplus.of(b.a, sign * b.sign, a)
         if isinstance(a, Softplus) and a.rest is None:
@@ -141,7 +141,7 @@ class Arithmetic:
     def scaled(self, a: Operand, factor: np.ndarray | float) -> Any:
         """Return a times a constant, of its shape or a number."""
         if is_known(a):
-            return a * factor
+            return np.asarray(a * factor)
         if isinstance(a, Softplus):
             if np.ndim(factor) == 0 and abs(float(factor)) == 1:
                 rest = None if a.rest is None else self.scaled(a.rest, factor)

@@ -62,6 +62,7 @@ def save_program(program: Program, path: Path) -> None:
             for register, values in program.positions.items()
         ],
         "events": [writer.event(event) for event in program.events],
+        "norms": [writer.value(norm) for norm in writer.norms],
         "output": writer.value(program.outputs),
         "alike": [
             [writer.numbers[each] for each in group if each in writer.numbers]
@@ -101,6 +102,7 @@ class _Writer:
         ]
         self.numbers = {register: k for k, register in enumerate(self.registers)}
         self.arrays: dict[str, np.ndarray] = {}
+        self.norms: list[Value] = []  # events share a layer if they share a norm
         self._names: dict[tuple[tuple[int, ...], bytes], str] = {}
 
     def array(self, array: np.ndarray) -> str:
@@ -115,6 +117,13 @@ class _Writer:
         terms = [[self.numbers[r], self.array(m)] for r, m in value.terms.items()]
         return {"terms": terms, "constant": self.array(value.constant)}
 
+    def norm(self, norm: Value) -> int:
+        for number, known in enumerate(self.norms):
+            if known is norm:
+                return number
+        self.norms.append(norm)
+        return len(self.norms) - 1
+
     def event(self, event: Event) -> dict[str, Any]:
         into = None if event.into is None else self.numbers[event.into]
         about: dict[str, Any] = {
@@ -123,7 +132,7 @@ class _Writer:
             "into": into,
         }
         if event.norm is not None:
-            about["norm"] = self.value(event.norm)
+            about["norm"] = self.norm(event.norm)
         if isinstance(event, Read):
             return about | {"source": self.value(event.source), "at": _map(event.at)}
         if isinstance(event, Attend):
@@ -156,6 +165,7 @@ class _Reader:
         if self.registers[0].size != self.made.token.size:
             raise ValueError("the token has another size")
         self.registers[0] = self.made.token
+        self.norms = [self._value(each) for each in about["norms"]]
 
     def program(self) -> Program:
         made = self.made
@@ -190,7 +200,7 @@ class _Reader:
     def _add(self, about: dict[str, Any]) -> None:
         kind, out = about["kind"], self.registers[about["out"]]
         into = None if about["into"] is None else self.registers[about["into"]]
-        norm = self._value(about["norm"]) if "norm" in about else None
+        norm = self.norms[about["norm"]] if "norm" in about else None
         event: Event
         if kind == "Read":
             event = Read(out, self._value(about["source"], out.size), _timesteps(about))
