@@ -17,8 +17,19 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 from support.compiling import emit_quickly  # noqa: E402
 
+MAPS = Path("/proc/self/maps")  # the memory maps of this process, on Linux
+MOST_MAPS = 20_000  # of 65,530 that Linux allows; every compiled program has some
+
 # The one file that needs PyTorch; doctests would import it.
 collect_ignore = [] if find_spec("torch") else ["algoscope/exchange/torch_model.py"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_programs_that_fill_memory():
+    """Drop compiled programs between files: with too many, XLA crashes."""
+    yield
+    if MAPS.exists() and MAPS.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()
 
 
 @pytest.fixture

@@ -108,7 +108,7 @@ def layers(
         >>> learner = asc.InContextLearner.from_pretrained("linear-d1")
         >>> small = asc.LayersConfig(num_examples=4, num_training=100, num_test=50)
         >>> found = asc.layers(learner, config=small, controls=[], progress=False)
-        >>> found.layer_names[-1], found.spd[-1, 0] < found.spd[0, 0]
+        >>> found.layer_names[-1], bool(found.spd[-1, 0] < found.spd[0, 0])
         ('layer 4', True)
     """
     config = LayersConfig() if config is None else config
