@@ -39,7 +39,8 @@ COMMANDS = {
     "layers": "Read an answer out of every layer of a model, and match it with steps "
     "of algorithms.",
     "export": "Write a model for PyTorch, for transformers (gpt2), or as ONNX.",
-    "import": "Turn a PyTorch run of Garg et al.'s code, or an export, into a model.",
+    "import": "Turn a run of dtsip/in-context-learning, or an export, into a saved "
+    "model.",
     "sweep": "Train a grid of learners, show its status, or resume it.",
     "reproduce": "Run the paper's experiments: train, measure, draw, and judge its "
     "claims.",

@@ -5,6 +5,7 @@ PyTorch that computes the same. It is also an ordinary saved learner. `gpt2` wri
 those that a `GPT2Model` computes exactly, and `onnx` any learner, through PyTorch.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -161,7 +162,8 @@ def _write_onnx(learner: InContextLearner, out: Path, about: dict[str, Any]) -> 
         raise InvalidValueError(
             "to", rule, f"onnx without {error.name}", remedy
         ) from error
-    with TemporaryDirectory() as place:
+    with TemporaryDirectory() as place, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of PyTorch's own code
         learner.save_pretrained(place)
         model = load(place).eval()
         tokens = torch.zeros(2, min(3, learner.transformer.max_time), learner.dim + 1)
