@@ -2,6 +2,7 @@
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.learners import small_learner
@@ -29,7 +30,7 @@ def test_a_learner_shows_its_states_and_names(rng):
     depth, time = len(learner.layer_names), len(learner.token_names(2))
     assert states.shape == (5, depth, time, learner.hidden_size)
     assert name_tokens(0) == ["query"]
-    expected = jax.vmap(learner.predict_prefixes)(x, y)
+    expected = jax.vmap(learner.predict_prefixes)(jnp.asarray(x), jnp.asarray(y))
     np.testing.assert_allclose(predict_intact(learner, x, y), expected, atol=1e-6)
 
 

@@ -162,7 +162,8 @@ class Arithmetic:
             return self.scaled(a, b)
         shape = np.broadcast_shapes(a.shape, b.shape)
         if 1 in (a.size, b.size) and a.size != b.size:
-            self.recorder.settle(a), self.recorder.settle(b)  # before stretching
+            for each in (a, b):  # before one is stretched
+                self.recorder.settle(each)
         return nonlinear.product(self.recorder, *self.together(a, b, shape=shape))
 
     def contract(self, a: Operand, b: Operand, dimensions: Any) -> Any:
