@@ -178,7 +178,7 @@ def from_gpt2(
                 pre_norm=True,
                 activation=activation,
                 layer_norm_epsilon=epsilon,
-                attention_scale=1 / math.sqrt(hidden // num_heads),
+                attention_scale=(hidden // num_heads) ** -0.5,
             ),
         )
 

@@ -17,7 +17,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from torch import Tensor, nn  # pyright: ignore[reportMissingImports]
 
 ACTIVATIONS = {
-    "gelu": lambda x: x * (0.5 + 0.5 * torch.erf(x * math.sqrt(0.5))),
+    "gelu": nn.functional.gelu,
     "gelu_tanh": lambda x: nn.functional.gelu(x, approximate="tanh"),
     "relu": torch.relu,
     "tanh": torch.tanh,
@@ -45,9 +45,12 @@ class Part(nn.Module):
         self.weights = nn.ParameterDict({n: weights[n].clone() for n in names.split()})
 
     def norm(self, h: Tensor) -> Tensor:
+        epsilon = self.block["layer_norm_epsilon"]
+        if self.block["precision"] == "any":  # else the order of additions matters
+            return nn.functional.layer_norm(h, h.shape[-1:], eps=epsilon)
         centered = h - h.mean(-1, keepdim=True)
         variance = (centered * centered).mean(-1, keepdim=True)
-        return centered * torch.rsqrt(variance + self.block["layer_norm_epsilon"])
+        return centered * torch.rsqrt(variance + epsilon)
 
 
 class Attention(Part):
@@ -60,8 +63,7 @@ class Attention(Part):
         b_k = w["b_k"] * imaginary  # without a zero among the scores softmax cancels it
         q, k, v = q + w["b_q"][:, None], k + b_k[:, None], v + w["b_v"][:, None]
         scores = (q * self.block["attention_scale"]) @ k.transpose(-1, -2)
-        future = torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1)
-        scores = scores.masked_fill(future, -math.inf)
+        scores = scores + torch.full_like(scores[0, 0], -math.inf).triu(1)
         if imaginary:
             scores = torch.cat([scores, torch.zeros_like(scores[..., :1])], -1)
         alpha = scores.softmax(-1)[..., : h.shape[1]]
@@ -102,7 +104,6 @@ class Model(Part):
         self.layers = nn.ModuleList(Layer(block, one) for one in each)
 
     def embed(self, tokens: Tensor) -> Tensor:
-        """Return the hidden states [B, T, H] before the first layer."""
         w_e, positions = self.weights["w_e"], self.weights["positions"]
         if tokens.shape[1] > len(positions):
             raise ValueError(f"At most {len(positions)} tokens fit: {tokens.shape}.")
@@ -113,11 +114,10 @@ class Model(Part):
         return h @ self.weights["w_o"] + self.weights["b_o"]
 
     def forward(self, tokens: Tensor) -> Run:
-        hidden, kept = [self.embed(tokens)], []
+        seen, kept = [self.embed(tokens)], []
         for layer in self.layers:
-            hidden.append(layer(hidden[-1], kept))
-        states = torch.stack(hidden, 1), torch.stack(kept, 1)
-        return Run(self.read_out(hidden[-1]), *states)
+            seen.append(layer(seen[-1], kept))
+        return Run(self.read_out(seen[-1]), torch.stack(seen, 1), torch.stack(kept, 1))
 
     def predict_prefixes(self, x: Tensor, y: Tensor) -> Tensor:
         """Return predictions [B, N] of all yᵢ, for inputs [B, N, d] and labels."""
