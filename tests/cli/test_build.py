@@ -127,3 +127,56 @@ def test_the_old_spelling_of_an_option_works(capsys):
         main(["trace", "sgd_chain", "--dim", "1", option, "1"])
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1]
+
+
+RULES = """
+import numpy as np
+
+import algoscope as asc
+
+@asc.learning_rule(predict=lambda w, x: w @ x, init=np.zeros)
+def lms(w, x, y):
+    return w + 0.1 * x * (y - w @ x)
+
+@asc.learning_rule(predict=lambda w, x: w @ x, init=np.zeros)
+def sorted_lms(w, x, y):
+    return np.sort(x)
+
+program = asc.Program(1, 2)
+program.predict(program.dot(program.x, program.x))
+number = 3
+"""
+
+
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory) -> Path:
+    file = tmp_path_factory.mktemp("rules") / "rules.py"
+    file.write_text(RULES)
+    return file
+
+
+def test_a_rule_of_ones_own_is_built_and_traced(rules, tmp_path, capsys):
+    main(["build", f"{rules}:lms", *SMALL, "--out", str(tmp_path / "lms")])
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("lms, compiled: 4 layers, ")
+    main(["trace", str(tmp_path / "lms"), "--layer", "4"])
+    assert "prediction" in capsys.readouterr().out
+
+
+def test_a_program_of_ones_own_is_built(rules, capsys):
+    main(["build", f"{rules}:program", *SMALL])
+    assert "program, compiled: 1 layers" in capsys.readouterr().out
+
+
+def test_what_is_no_rule_is_rejected(rules, tmp_path, capsys):
+    def message(*arguments: str) -> str:
+        return rejected(capsys, "build", *arguments)
+
+    assert "name a Python file that exists" in message(f"{tmp_path}/no.py:lms")
+    assert "got `number`, a int" in message(f"{rules}:number")
+    assert "got `nothing`, nothing" in message(f"{rules}:nothing")
+    assert "be left out for a rule" in message(f"{rules}:lms", "--penalty", "1")
+    assert "be d = 1 and n = 2" in message(f"{rules}:program", "--dim", "2")
+    broken = tmp_path / "broken.py"
+    broken.write_text("1 / 0")
+    assert "ZeroDivisionError" in message(f"{broken}:lms")

@@ -1,6 +1,7 @@
 """Linear forms obey the algebra of the matrices and vectors that they stand for."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.refusals import refuses
@@ -148,10 +149,35 @@ def test_operations_are_refused():
         InvalidValueError, "`value` must have 2 components, as a has, got b with 3."
     ):
         _ = a + b
-    for factor in (a, b, np.ones(2)):
+    for factor in (a, b, np.ones(9)):
         with refuses(
             InvalidTypeError,
             f"`factor` must be a number, got {type(factor).__name__}. "
             "Products of two values take a layer: use `program.multiply`.",
         ):
             _ = a * factor  # pyright: ignore[reportOperatorIssue]
+
+
+def test_what_takes_a_layer_says_so():
+    x = Value.of(Register("x", 2))
+    layer = "takes a layer: use `program.divide`."
+    for act in (lambda: x / x, lambda: 1.0 / x):
+        with pytest.raises(TypeError, match=layer):
+            act()
+    with pytest.raises(TypeError, match=r"use `program.dot` or `program.apply`"):
+        x @ x
+    with pytest.raises(TypeError, match=r"use `program.multiply\(x, x\)`"):
+        x**2
+    with pytest.raises(TypeError, match=r"Compile a rule with jnp.abs"):
+        abs(x)
+    with pytest.raises(ValueError, match="`divisor` must not be zero, got 0"):
+        x / 0
+
+
+def test_an_array_scales_every_component_for_free():
+    r = Register("x", 2)
+    for scaled in (
+        np.array([2.0, 3.0]) * Value.of(r),
+        Value.of(r) / np.array([0.5, 1 / 3]),
+    ):
+        np.testing.assert_allclose(scaled.terms[r], np.diag([2.0, 3.0]))

@@ -77,7 +77,9 @@ class Value:
         terms = {register: matrix @ m for register, m in self.terms.items()}
         return Value(terms, matrix @ self.constant)
 
-    def __mul__(self, factor: Number) -> "Value":
+    def __mul__(self, factor: "Number | Float[np.ndarray, ' size']") -> "Value":
+        if isinstance(factor, np.ndarray) and factor.shape == (self.size,):
+            return np.diag(factor.astype(np.float64)) @ self
         if not isinstance(factor, Number):
             raise InvalidTypeError(
                 "factor",
@@ -89,8 +91,32 @@ class Value:
 
     __rmul__ = __mul__
 
-    def __truediv__(self, divisor: Number) -> "Value":
+    def __truediv__(self, divisor: "Number | Float[np.ndarray, ' size']") -> "Value":
+        if isinstance(divisor, Value):
+            remedy = "A division by a value takes a layer: use `program.divide`."
+            raise InvalidTypeError("divisor", "be a number", "Value", remedy)
+        if not np.all(divisor):
+            raise InvalidValueError("divisor", "not be zero", divisor)
         return self * (1 / divisor)
+
+    def __rtruediv__(self, value: object) -> "Value":
+        remedy = "A division by a value takes a layer: use `program.divide`."
+        raise InvalidTypeError("divisor", "be a number", "Value", remedy)
+
+    def __matmul__(self, other: object) -> "Value":
+        remedy = "It takes a layer: use `program.dot` or `program.apply`."
+        kind = type(other).__name__
+        raise InvalidTypeError(
+            "left side of @", "be a matrix", f"Value @ {kind}", remedy
+        )
+
+    def __pow__(self, exponent: object) -> "Value":
+        remedy = "A square takes a layer: use `program.multiply(x, x)`."
+        raise InvalidTypeError("base of a power", "be a number", "Value", remedy)
+
+    def __abs__(self) -> "Value":
+        remedy = "Compile a rule with jnp.abs: see `algoscope.compile`."
+        raise InvalidTypeError("argument of abs", "be a number", "Value", remedy)
 
     def __neg__(self) -> "Value":
         return self * -1.0
