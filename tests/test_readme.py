@@ -17,7 +17,7 @@ NOT_OURS = {"cd", "git", "pip"}  # programs whose arguments are not looked at
 def blocks(*languages: str) -> list[tuple[int, str]]:
     """Return the fenced blocks in these languages, each after the lines above it."""
     text = README.read_text()
-    fences = re.finditer(r"^```(\w+)[^\n]*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    fences = re.finditer(r"^```([^\n]+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return [
         (text.count("\n", 0, fence.start(2)), fence[2])
         for fence in fences

@@ -36,8 +36,8 @@ COMMANDS = {
     "controls.",
     "patch": "Test causally where a model holds its weights: swap states, edit, "
     "ablate.",
-    "layers": "Read an answer out of every layer of a model, and match it with steps "
-    "of algorithms.",
+    "layers": "Read an answer out of every layer, and match it with steps of "
+    "algorithms.",
     "export": "Write a model for PyTorch, for transformers (gpt2), or as ONNX.",
     "import": "Turn a run of dtsip/in-context-learning, or an export, into a saved "
     "model.",

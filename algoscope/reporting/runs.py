@@ -131,7 +131,9 @@ def train_command(config: TrainingConfig, name: str) -> str:
     """Return the command that trains this run: the nearest preset, and what differs.
 
     Example:
-        >>> train_command(TrainingConfig(steps=100), "short")
+        >>> from dataclasses import replace
+        >>> from algoscope.training.config import preset
+        >>> train_command(replace(preset("d8"), steps=100), "short")
         'algoscope train --preset d8 --steps 100 --name short'
     """
     wanted = asdict(config)
