@@ -16,7 +16,7 @@ PAGES = (
     "probing",
     "pytorch",
 )
-FEWER = {"steps=5000": "steps=30"}  # where training takes minutes
+FEWER = {"steps=5000": "steps=30", "range(2000)": "range(3)"}  # of training
 NEEDED = {"pytorch": ("torch", "transformers")}  # extras
 
 
@@ -24,14 +24,25 @@ NEEDED = {"pytorch": ("torch", "transformers")}  # extras
 def test_python_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for name in NEEDED.get(page, ()):
         require(name)
+    monkeypatch.chdir(tmp_path)
+    run_blocks(page, "python")
+
+
+def test_a_prior_fitted_network_of_the_package_pfns_is_compared(capsys):
+    pytest.importorskip("pfns", reason="no pfns here: it pins the tools of tests")
+    run_blocks("pytorch", "python pfns")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("pfn behaves most like")
+
+
+def run_blocks(page: str, kind: str) -> None:
+    """Run all blocks of one kind of a page, in their order, in one namespace."""
     path = DOCS / f"{page}.md"
     text = path.read_text()
     for shown, run in FEWER.items():
         text = text.replace(shown, run)
-    pattern = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    pattern = re.compile(rf"^```{kind}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
     fences = list(pattern.finditer(text))
     assert fences
-    monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__main__"}
     for fence in fences:
         line = text.count("\n", 0, fence.start(1))
