@@ -86,7 +86,7 @@ def main(options: Options) -> None:
     learner = asc.InContextLearner.from_pretrained(options.model)
     with tempfile.TemporaryDirectory() as directory:
         model = exported(learner, Path(directory) / "torch")
-    batched = asc.from_torch(model, name=options.model, max_examples=20)
+    batched = asc.from_torch(model, learner.dim, name=options.model, max_examples=20)
     single = single_questions(model, torch)
     x, y = held_out(
         learner.task, num_datasets=options.num_datasets, num_examples=21, seed=0
