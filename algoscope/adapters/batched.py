@@ -29,6 +29,7 @@ from algoscope.adapters.black_box import (
     one_line,
     time_limit,
 )
+from algoscope.comparison.predict import Inputs, Labels
 from algoscope.foundation.validation import (
     InvalidTypeError,
     InvalidValueError,
@@ -41,8 +42,6 @@ from algoscope.tasks.linear import LinearRegression
 from algoscope.tasks.task import Task
 
 DType = Literal["float32", "float64"]
-Inputs = Float[np.ndarray, "datasets examples dim"]
-Labels = Float[np.ndarray, "datasets examples"]
 
 BATCH = 256  # datasets per call
 AHEAD = 8  # batches of questions that are sorted by their length
@@ -154,7 +153,7 @@ class BatchedPredictor(ABC):
         self._checked = True
 
     def _attempt(self, shape: tuple[int, ...], *arrays: np.ndarray) -> np.ndarray:
-        """Return the answers to the first batch; explain if there are none."""
+        """Return the answers to the first batch; if it fails, explain why."""
         try:
             reply = self._call(*arrays)
         except OutOfTime:
@@ -205,21 +204,28 @@ class BatchedPredictor(ABC):
 def as_array(reply: Any) -> Float[np.ndarray, "..."]:
     """Return predictions as float64; a last axis of size 1 is dropped.
 
-    Tensors of other libraries are converted, also if they carry gradients or are on
-    another device.
+    Tensors of other libraries are converted (`as_numpy`).
     """
-    for method in ("detach", "cpu"):
-        if hasattr(reply, method):
-            reply = getattr(reply, method)()
-    if str(getattr(reply, "dtype", "")) == "torch.bfloat16":  # NumPy has no such type
-        reply = reply.float()
-    values = np.asarray(reply)
+    values = as_numpy(reply)
     if values.dtype.kind not in "iuf":
         shown = one_line(repr(reply), 60)
         raise TypeError(f"{shown}, which is not an array of numbers")
     if values.ndim == 3 and values.shape[-1] == 1:
         values = values[..., 0]
     return values.astype(np.float64)
+
+
+def as_numpy(values: Any) -> np.ndarray:
+    """Return a tensor as an array, also if it carries gradients or is on a device.
+
+    Half precision becomes float32: NumPy lacks one kind of it. PyTorch is not imported.
+    """
+    for method in ("detach", "cpu"):
+        if hasattr(values, method):
+            values = getattr(values, method)()
+    if str(getattr(values, "dtype", "")) in ("torch.bfloat16", "torch.float16"):
+        values = values.float()
+    return np.asarray(values)
 
 
 class CausalPredictor(BatchedPredictor):

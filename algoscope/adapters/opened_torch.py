@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.adapters.batched import BATCH, CausalPredictor
+from algoscope.adapters.batched import BATCH, CausalPredictor, as_numpy
 from algoscope.adapters.black_box import TIMEOUT, Failures, describe
 from algoscope.adapters.residual_stream import ResidualStream, find_blocks
-from algoscope.adapters.torch import TorchCall, as_numpy, import_torch
+from algoscope.adapters.torch import TorchCall, import_torch
 from algoscope.foundation.files import digest_of_arrays
 from algoscope.foundation.validation import (
     InvalidTypeError,

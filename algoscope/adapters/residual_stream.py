@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.adapters.torch import as_numpy, import_torch
+from algoscope.adapters.batched import as_numpy
+from algoscope.adapters.torch import import_torch
 from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
 from algoscope.model.opened import StateEdit, apply_edit
 
@@ -129,7 +130,7 @@ class ResidualStream:
         return self._pass(layer, output)
 
     def _pass(self, layer: int, h: Any) -> Any:
-        """Return the states to go on with; reject what is no residual stream."""
+        """Return the states to continue with; reject what is no residual stream."""
         torch = import_torch()
 
         name = self._names[layer]

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -171,7 +171,7 @@ def from_torch(
         >>> asc.compare(model, ["zero", "ols"], num_datasets=20).nearest(1, 20)[0]
         ('Zero', 0.0)
     """
-    require_choice("form", form, get_args(Form))
+    require_choice("form", form, FORMS)
     run = {"forward": forward, "device": device, "dtype": dtype}
     if dim is None:
         dim = getattr(module, "dim", getattr(module, "n_dims", None))
@@ -199,16 +199,6 @@ def is_torch_module(value: Any) -> bool:
         base.__module__.split(".")[0] == "torch" and base.__name__ == "Module"
         for base in type(value).__mro__
     )
-
-
-def as_numpy(values: Any) -> np.ndarray:
-    """Return a tensor as a NumPy array; half precision, which it lacks, as float32."""
-    torch = import_torch()
-
-    plain = values.detach().to("cpu")
-    if plain.dtype not in (torch.float32, torch.float64):
-        plain = plain.to(torch.float32)
-    return plain.numpy()
 
 
 def import_torch() -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from algoscope.construction.algorithms import ALGORITHMS, Algorithm
-from algoscope.construction.algorithms.algorithm import Written
+from algoscope.construction.algorithms.algorithm import WrittenAlgorithm
 from algoscope.construction.compiler.compile import (
     Arrangement,
     Compiled,
@@ -72,7 +72,7 @@ class Construction:
     @property
     def name(self) -> str:
         """For example `sgd(0.05, 0.1), compiled`."""
-        if isinstance(self.algorithm, Written):
+        if isinstance(self.algorithm, WrittenAlgorithm):
             return f"{self.algorithm.name}, compiled"
         parameters = ", ".join(f"{value:g}" for value in self.parameters.values())
         return f"{self.algorithm.name}({parameters}), compiled"
@@ -98,7 +98,7 @@ class Construction:
         """Return the plain values that `from_dict` reads."""
         rest = {f.name: getattr(self, f.name) for f in fields(self)[1:]}
         name, parameters = self.algorithm.name, self.parameters
-        if isinstance(self.algorithm, Written):
+        if isinstance(self.algorithm, WrittenAlgorithm):
             name, parameters = WRITTEN, {"name": name}
         return {"algorithm": name, "parameters": parameters, **rest}
 
@@ -110,7 +110,7 @@ class Construction:
         rest = dict(saved)
         name, parameters = rest.pop("algorithm"), rest.pop("parameters")
         if name == WRITTEN and program is not None:
-            return cls(Written(str(parameters["name"]), program), **rest)
+            return cls(WrittenAlgorithm(str(parameters["name"]), program), **rest)
         return cls(ALGORITHMS[name](**parameters), **rest)
 
 
@@ -175,14 +175,19 @@ def find_algorithm(algorithm: Algorithm | str, parameters: dict[str, Any]) -> Al
 
 
 def save_construction(
-    construction: Construction, compiled: Compiled, directory: Path
+    construction: Construction,
+    compiled: Compiled,
+    directory: Path,
+    *,
+    card: str | None = None,
+    about: dict[str, Any] | None = None,
 ) -> None:
-    """Write the learner, its construction, and a card with the listing."""
+    """Write the learner, its construction, and by default a card with the listing."""
     lines = "\n".join(map(str, compiled.listing))
     learner = compiled.learner(construction.name)
-    about = {"construction": construction.as_dict()}
+    about = {"construction": construction.as_dict(), **(about or {})}
     size = f"{compiled.num_layers} layers of width {compiled.hidden_size}"
-    card = (
+    card = card or (
         f"# {construction.name}\n\nWeights written by hand: {size}, d = "
         f"{construction.dim}, up to {construction.num_examples} examples, "
         f"{construction.dtype}.\n\n```text\n{lines}\n```\n"

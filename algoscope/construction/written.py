@@ -15,7 +15,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from algoscope.construction.algorithms.algorithm import Written
+from algoscope.construction.algorithms.algorithm import WrittenAlgorithm
 from algoscope.construction.build import Construction, save_construction
 from algoscope.construction.compiler.compile import Compiled
 from algoscope.construction.compiler.numerics import DType, numerics
@@ -65,8 +65,10 @@ class WrittenLearner(InContextLearner):
         card: str | None = None,
         about: dict | None = None,
     ) -> None:
-        """Write the learner, its program, and a card with the listing."""
-        save_construction(self.construction, self.compiled, Path(directory))
+        """Write the learner, its program, and by default a card with the listing."""
+        save_construction(
+            self.construction, self.compiled, Path(directory), card=card, about=about
+        )
 
 
 def learning_rule(
@@ -154,7 +156,7 @@ def written(
     """Return the construction of a rule or a program, before it is compiled."""
     if isinstance(step, Program):
         program = step
-        chosen = Written(name or "program", program)
+        chosen = WrittenAlgorithm(name or "program", program)
         size = (dim or program.dim, num_examples or program.num_examples)
         chosen.program(*size)  # rejects another size
         return Construction(chosen, *size, dtype, activation)
@@ -174,7 +176,7 @@ def written(
     digits = numerics(dtype, activation).digits
     program = program_of(rule, dim, num_examples, digits)
     return Construction(
-        Written(rule.name, program), dim, num_examples, dtype, activation
+        WrittenAlgorithm(rule.name, program), dim, num_examples, dtype, activation
     )
 
 

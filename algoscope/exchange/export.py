@@ -131,7 +131,8 @@ def _write_torch(learner: InContextLearner, out: Path, about: dict[str, Any]) ->
     write_atomically(out / CODE, code)
     own = ("format", "name", "block")  # that `save_pretrained` writes itself
     facts = {name: value for name, value in about.items() if name not in own}
-    learner.save_pretrained(out, about={**facts, EXPORTED: "torch"})
+    # Of a compiled rule too, only what PyTorch reads: no program.
+    InContextLearner.save_pretrained(learner, out, about={**facts, EXPORTED: "torch"})
 
 
 def _write_gpt2(learner: InContextLearner, out: Path, about: dict[str, Any]) -> None:

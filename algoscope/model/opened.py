@@ -111,7 +111,7 @@ class Swap(eqx.Module):
         return _where(self.mask, self.donated, h)
 
 
-class Shift(eqx.Module):
+class Add(eqx.Module):
     """Adds a change, one for each dataset, to the states of some positions."""
 
     change: Float[AnyKind, "batch hidden"]

@@ -36,8 +36,8 @@ from jaxtyping import Bool, Float
 from algoscope.comparison.linearization import implied_weights
 from algoscope.foundation.progress import Progress, silent
 from algoscope.model.opened import (
+    Add,
     OpenedLearner,
-    Shift,
     Swap,
     name_tokens,
     predict_intact,
@@ -248,7 +248,7 @@ def _run(
     starts = range(0, len(change), EDITS_PER_CALL)
     parts = [slice(start, start + EDITS_PER_CALL) for start in starts]
     answers = (
-        learner.predict_edited(x[some], y[some], layer, Shift(change[some], edited))
+        learner.predict_edited(x[some], y[some], layer, Add(change[some], edited))
         for some in parts
     )
     return np.concatenate([np.asarray(each)[:, -1] for each in answers])

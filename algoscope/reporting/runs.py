@@ -14,7 +14,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from algoscope.comparison.result import Comparison
-from algoscope.construction.algorithms.algorithm import Written
+from algoscope.construction.algorithms.algorithm import WrittenAlgorithm
 from algoscope.construction.build import Construction, read_construction
 from algoscope.experiments.record import Table
 from algoscope.foundation.files import DamagedFileError, read_json
@@ -163,7 +163,7 @@ def build_command(construction: Construction, out: str) -> str:
         if each.name not in ("algorithm", *chosen) and value != each.default:
             chosen[each.name] = value
     name = construction.algorithm.name
-    if isinstance(construction.algorithm, Written):
+    if isinstance(construction.algorithm, WrittenAlgorithm):
         name = f"FILE.py:{name}"
     words = ["algoscope", "build", name, *_options(chosen)]
     return shlex.join([*words, "--out", out])

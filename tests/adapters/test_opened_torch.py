@@ -18,7 +18,7 @@ from algoscope.adapters import OpenedModule  # noqa: E402
 from algoscope.layerwise import LayersConfig, layers  # noqa: E402
 from algoscope.model.layer import Block  # noqa: E402
 from algoscope.model.learner import InContextLearner  # noqa: E402
-from algoscope.model.opened import OpenedLearner, Shift, Swap  # noqa: E402
+from algoscope.model.opened import Add, OpenedLearner, Swap  # noqa: E402
 from algoscope.model.transformer import random_transformer  # noqa: E402
 from algoscope.patching import PatchingConfig, PatchingResult, patch  # noqa: E402
 from algoscope.predictors import BlackBox, PredictorFailedError, Question  # noqa: E402
@@ -90,7 +90,7 @@ def test_every_kind_of_edit_has_the_same_effect_as_in_jax(form, layer, rng):
     learner, mask = opened(**form), np.arange(7) % 3 == 0
     edits = [
         Swap(rng.normal(size=(5, 7, 8)), mask),
-        Shift(rng.normal(size=(5, 8)), mask),
+        Add(rng.normal(size=(5, 8)), mask),
         lambda h: h[::-1] * 2,  # mixes the datasets
     ]
     intact = learner.predict(x, y)

@@ -282,3 +282,18 @@ def test_nnsight_reads_and_replaces_hidden_states(tmp_path, monkeypatch):
     exec(compile(code, str(script), "exec"), names)
     assert torch.equal(names["state"], names["plain"].hidden[:, 3])
     assert not torch.allclose(names["changed"].output, names["plain"].output)
+
+
+def test_a_compiled_rule_is_exported_without_its_program_and_again(tmp_path):
+    learner = asc.compile(
+        lambda w, x, y: w + 0.1 * x * y, jnp.dot, np.zeros(2), dim=2, num_examples=2
+    )
+    for _ in range(2):  # the second replaces the first
+        out = asc.export(learner, tmp_path / "rule")
+        names = {path.name for path in out.iterdir()}
+        assert names == {"model.py", "model.safetensors", "config.json", "README.md"}
+    learner.save_pretrained(tmp_path / "saved", card="# mine\n", about={"by": "me"})
+    saved = json.loads((tmp_path / "saved" / "config.json").read_text())
+    assert saved["by"] == "me"
+    assert "construction" in saved
+    assert (tmp_path / "saved" / "README.md").read_text() == "# mine\n"

@@ -9,8 +9,8 @@ from support.learners import small_learner
 from support.refusals import refuses
 
 from algoscope.model.opened import (
+    Add,
     OpenedLearner,
-    Shift,
     Swap,
     name_tokens,
     predict_intact,
@@ -42,7 +42,7 @@ def test_a_compiled_edit_and_a_function_of_arrays_have_the_same_effect(layer, rn
     change = donated[:, 0]
     pairs = [
         (Swap(donated, mask), lambda h: np.where(mask[:, None], donated, h)),
-        (Shift(change, mask), lambda h: h + change[:, None] * mask[:, None]),
+        (Add(change, mask), lambda h: h + change[:, None] * mask[:, None]),
     ]
     for compiled, plain in pairs:
         found = learner.predict_edited(x, y, layer, compiled)

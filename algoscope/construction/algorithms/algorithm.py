@@ -67,12 +67,12 @@ class Algorithm:
 
 
 @dataclass(frozen=True, eq=False)
-class Written(Algorithm):
+class WrittenAlgorithm(Algorithm):
     """An algorithm of one's own: a program, for one dimension and one length.
 
     Example:
         >>> program = Program(dim=1, num_examples=2)
-        >>> Written("mine", program).program(1, 2) is program
+        >>> WrittenAlgorithm("mine", program).program(1, 2) is program
         True
     """
 
