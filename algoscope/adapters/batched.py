@@ -25,10 +25,10 @@ from algoscope.adapters.black_box import (
     TIMEOUT,
     Failures,
     OutOfTime,
-    describe,
-    one_line,
     time_limit,
 )
+from algoscope.foundation.text import one_line
+from algoscope.foundation.user_code import describe
 from algoscope.comparison.predict import Inputs, Labels
 from algoscope.foundation.validation import (
     InvalidTypeError,

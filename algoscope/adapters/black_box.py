@@ -10,16 +10,16 @@ questions is not asked again. `ask_each` does this for boxes in this process,
 import signal
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from algoscope.foundation.text import one_line
+from algoscope.foundation.user_code import describe
 from algoscope.foundation.validation import InvalidTypeError, require_positive
 from algoscope.predictors import PredictorFailedError, Question
 
@@ -192,26 +192,6 @@ def time_limit(seconds: float) -> Iterator[None]:
         if remaining:
             left = max(remaining - (time.monotonic() - start), 1e-6)
             signal.setitimer(signal.ITIMER_REAL, left, period)
-
-
-def describe(error: BaseException) -> str:
-    """Return what was raised and, if it was, where.
-
-    Example:
-        >>> describe(ValueError("no\\nexamples."))
-        'ValueError: no examples'
-    """
-    text = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
-    frames = traceback.extract_tb(error.__traceback__)
-    if not frames:
-        return text
-    return f"{text} ({Path(frames[-1].filename).name}:{frames[-1].lineno})"
-
-
-def one_line(text: str, longest: int = 300) -> str:
-    """Return the text on one line, without a full stop, cut if it is too long."""
-    line = " ".join(text.split()).rstrip(".")
-    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 class EstimatorPredictor:

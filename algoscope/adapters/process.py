@@ -27,8 +27,8 @@ from algoscope.adapters.black_box import (
     PredictorFailedError,
     UnansweredError,
     answer_all,
-    one_line,
 )
+from algoscope.foundation.text import one_line
 from algoscope.foundation.validation import (
     InvalidTypeError,
     InvalidValueError,

@@ -44,6 +44,24 @@ def find_blocks(module: Any, layers: str | Sequence[str]) -> Blocks:
     return found
 
 
+def only_blocks(module: Any) -> str:
+    """Return the path of a module's only ModuleList, not counting those within one."""
+    torch = import_torch()
+
+    lists = (torch.nn.ModuleList,)
+    found: list[str] = []
+    for name, part in module.named_modules():
+        inner = any(name.startswith(f"{outer}.") for outer in found)
+        if isinstance(part, lists) and not inner:
+            found.append(name)
+    if len(found) != 1:
+        rule = "be the path of the blocks of a module that has not one list of them"
+        shown = ", ".join(f"'{name}'" for name in found[:5])
+        remedy = f"It has {shown}." if found else EXAMPLE
+        raise InvalidValueError("blocks", rule, "none", remedy)
+    return found[0]
+
+
 def _part(module: Any, path: str) -> Any:
     try:
         return module.get_submodule(path)

@@ -2,17 +2,14 @@
 
 `load_target` understands `linear-d8`, `runs/mine`, `ridge(0.1)`,
 `sklearn:Ridge(alpha=0.3)`, `torch:module:factory`, `python:module:function` and
-`cmd:program arguments`.
+`cmd:program arguments`. `open_target` finds those whose hidden states can be seen.
 """
 
 import ast
-import difflib
-import importlib
 import inspect
 import shlex
 import shutil
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +18,12 @@ from algoscope.adapters.black_box import (
     TIMEOUT,
     EstimatorPredictor,
     FunctionPredictor,
-    describe,
     is_regressor,
-    one_line,
 )
 from algoscope.adapters.process import ProcessPredictor
 from algoscope.adapters.torch import from_torch, is_torch_module
+from algoscope.foundation.text import one_line
+from algoscope.foundation.user_code import describe, did_you_mean, import_object
 from algoscope.foundation.validation import (
     InvalidTypeError,
     InvalidValueError,
@@ -34,6 +31,7 @@ from algoscope.foundation.validation import (
 )
 from algoscope.model.checkpoints import shipped_models
 from algoscope.model.learner import InContextLearner
+from algoscope.model.opened import OpenedLearner
 from algoscope.predictors import CATALOG, BlackBox, Predictor, parse_predictor
 
 
@@ -64,6 +62,60 @@ def load_target(text: str, timeout: float = TIMEOUT) -> Predictor | BlackBox:
     return _reference(text)
 
 
+def open_target(
+    text: str,
+    *,
+    dim: int | None = None,
+    max_examples: int | None = None,
+    blocks: str | None = None,
+) -> OpenedLearner:
+    """Return the learner that `text` names, if its hidden states can be seen.
+
+    It is a shipped model or the directory of one, `torch:module:factory`, or
+    `python:module:name` of an opened learner or a PyTorch module. The three options are
+    about PyTorch modules that do not tell them: d, the most examples that fit before a
+    query, and the path of the blocks, by default the only ModuleList.
+
+    Example:
+        >>> open_target("linear-d2").layer_names[-1]
+        'layer 4'
+    """
+    kind, _, address = text.strip().partition(":")
+    options = {"dim": dim, "max_examples": max_examples, "blocks": blocks}
+    if kind not in ("torch", "python"):
+        found: Any = load_target(text)
+    else:
+        of_torch = kind == "torch"
+        found = _made(text, address) if of_torch else _found(text, address, kind)
+        if is_torch_module(found):
+            return _opened(found, text, **options)
+    if not isinstance(found, OpenedLearner):
+        rule = "be a learner whose hidden states can be seen"
+        remedy = (
+            "That is a model of this package, a PyTorch module (torch:module:factory) "
+            "or what `from_torch` returns with `layers`."
+        )
+        raise _rejection(rule, text, remedy)
+    for name, value in options.items():
+        if value is not None and value != getattr(found, name, None):
+            rule = "be left out for a learner that is open already"
+            raise InvalidValueError(name, rule, repr(value))
+    return found
+
+
+def _opened(
+    module: Any,
+    text: str,
+    dim: int | None,
+    max_examples: int | None,
+    blocks: str | None,
+) -> OpenedLearner:
+    from algoscope.adapters.residual_stream import only_blocks
+
+    path = only_blocks(module) if blocks is None else blocks
+    return from_torch(module, dim, layers=path, max_examples=max_examples, name=text)
+
+
 def _reference(text: str) -> Predictor:
     try:
         return parse_predictor(text)
@@ -71,7 +123,7 @@ def _reference(text: str) -> Predictor:
         if "(" in text or text.lower() in CATALOG:
             raise  # it is meant as a reference, and the parser says what is wrong
     rule = "be a model, a reference, or start with sklearn:, torch:, python: or cmd:"
-    raise _rejection(rule, text, _nearest(text, [*shipped_models(), *CATALOG]))
+    raise _rejection(rule, text, did_you_mean(text, [*shipped_models(), *CATALOG]))
 
 
 def _regressor(text: str, call: str, timeout: float) -> EstimatorPredictor:
@@ -98,13 +150,13 @@ def _regressor(text: str, call: str, timeout: float) -> EstimatorPredictor:
     classes = dict(all_estimators(type_filter="regressor"))
     if function.id not in classes:
         rule = "name a regressor of scikit-learn"
-        raise _rejection(rule, text, _nearest(function.id, classes))
+        raise _rejection(rule, text, did_you_mean(function.id, classes))
     kind = classes[function.id]
     known = inspect.signature(kind).parameters
     for argument in arguments:
         if argument not in known:
             rule = f"use parameters of {function.id}"
-            raise _rejection(rule, f"{text} with {argument}", _nearest(argument, known))
+            raise _rejection(rule, f"{text} with {argument}", did_you_mean(argument, known))
     return EstimatorPredictor(_create(kind, arguments, text), text, timeout=timeout)
 
 
@@ -115,6 +167,14 @@ def _imported(text: str, address: str, timeout: float) -> Predictor | BlackBox:
 
 def _torch_made(text: str, address: str, timeout: float) -> Predictor | BlackBox:
     """Return module:factory, a module of PyTorch or a function that makes one."""
+    value = _made(text, address)
+    if isinstance(value, BlackBox):
+        return value
+    return from_torch(value, name=text, timeout=timeout)
+
+
+def _made(text: str, address: str) -> Any:
+    """Return the module, or the wrapped model, that torch:module:factory makes."""
     if address.endswith((".pt", ".pth", ".pt2")):
         rule = "name a Python module and what makes the model in it"
         remedy = (
@@ -123,39 +183,22 @@ def _torch_made(text: str, address: str, timeout: float) -> Predictor | BlackBox
         )
         raise _rejection(rule, text, remedy)
     value = _found(text, address, "torch")
-    if not is_torch_module(value) and callable(value):
+    made = is_torch_module(value) or isinstance(value, BlackBox)
+    if not made and callable(value):
         value = _create(value, {}, text)
-    if isinstance(value, BlackBox):
-        return value
-    if not is_torch_module(value):
+    if not is_torch_module(value) and not isinstance(value, BlackBox):
         rule = "name a torch.nn.Module or a function that returns one"
         raise InvalidTypeError("target", rule, f"{text}, {one_line(repr(value), 60)}")
-    return from_torch(value, name=text, timeout=timeout)
+    return value
 
 
 def _found(text: str, address: str, kind: str) -> Any:
     """Return what module:name is; `module` may also be a file that ends with .py."""
-    module_name, _, name = address.partition(":")
-    if not module_name or not name:
+    module, _, name = address.rpartition(":")
+    if not module or not name:
         remedy = f"For example: {kind}:my_module:my_function."
         raise _rejection(f"be {kind}:module:function", text, remedy)
-    folder, module = Path.cwd(), module_name
-    if module_name.endswith(".py"):
-        folder, module = Path(module_name).resolve().parent, Path(module_name).stem
-    if str(folder) not in sys.path and ("" not in sys.path or folder != Path.cwd()):
-        sys.path.insert(0, str(folder))
-    try:
-        value: Any = importlib.import_module(module)
-    except Exception as error:
-        rule = f"name a module that can be imported from {folder}"
-        raise _rejection(rule, text, f"It raised {describe(error)}.") from error
-    for part in name.split("."):
-        if not hasattr(value, part):
-            rule = f"name something in {module_name}"
-            raise _rejection(rule, text, _nearest(part, dir(value)))
-        value = getattr(value, part)
-    return value
-    return _as_predictor(value, text, timeout)
+    return import_object("target", text, address)
 
 
 def _as_predictor(value: Any, text: str, timeout: float) -> Predictor | BlackBox:
@@ -219,11 +262,6 @@ def _create(kind: Callable[..., Any], arguments: dict[str, Any], text: str) -> A
     except Exception as error:
         remedy = f"It raised {describe(error)}."
         raise _rejection("name something that can be created", text, remedy) from error
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"Did you mean '{near[0]}'?" if near else ""
 
 
 def _rejection(rule: str, text: str, remedy: str = "") -> InvalidValueError:

@@ -22,7 +22,7 @@ from algoscope.adapters.batched import (
     CausalPredictor,
     ContextPredictor,
 )
-from algoscope.adapters.black_box import one_line
+from algoscope.foundation.text import one_line
 from algoscope.foundation.validation import (
     InvalidTypeError,
     InvalidValueError,

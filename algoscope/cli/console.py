@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import Field, asdict, fields, make_dataclass, replace
+from dataclasses import Field, asdict, dataclass, fields, make_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,7 +44,27 @@ Model = Annotated[
     tyro.conf.Positional[str],
     tyro.conf.arg(help="A shipped model's name, or a directory.", metavar="TARGET"),
 ]
+OPENED = (
+    "A shipped model's name, a directory, torch:module:factory, or python:module:name "
+    "of a PyTorch module or an opened learner."
+)
+Opened = Annotated[
+    tyro.conf.Positional[str], tyro.conf.arg(help=OPENED, metavar="TARGET")
+]
 NumExamples = Annotated[int, tyro.conf.arg(aliases=["--examples"])]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModuleOptions:
+    """What a PyTorch module may not tell of itself."""
+
+    dim: int | None = None
+    """d of a PyTorch module that has no attribute `dim`."""
+    max_examples: int | None = None
+    """The most examples that fit before a query, for a PyTorch module."""
+    blocks: str | None = None
+    """The path of a PyTorch module's blocks, such as transformer.h. By default its
+    only ModuleList."""
 
 
 def given(command: Any, names: Iterable[str]) -> dict[str, Any]:
@@ -98,18 +118,27 @@ def stopping_cleanly() -> Iterator[None]:
             sys.exit(1)
 
 
-def load_model(name: str) -> Any:
-    """Return a saved learner, and switch JAX to float64 if its weights need it."""
-    from algoscope.model.learner import InContextLearner
+def find_opened(name: str, command: ModuleOptions) -> Any:
+    """Return a learner whose hidden states can be seen: ours, or one in PyTorch."""
+    from algoscope.adapters.targets import open_target
 
-    learner = InContextLearner.from_pretrained(name)
+    options = given(command, ("dim", "max_examples", "blocks"))
+    for each in ("dim", "max_examples"):
+        if each in options:
+            require_at_least(each, options[each], 1)
+    learner = open_target(name, **options)
     _allow_precision(learner)
     return learner
 
 
 def _allow_precision(learner: Any) -> None:
+    """Switch JAX to float64 if the weights of one of our own learners need it."""
     import jax
 
+    from algoscope.model.learner import InContextLearner
+
+    if not isinstance(learner, InContextLearner):
+        return
     if learner.transformer.block.precision == "float64":
         jax.config.update("jax_enable_x64", True)
 
@@ -140,15 +169,13 @@ def find_target(command: Any) -> tuple[Any, Any]:
         if (value := getattr(command, name)) is not None:
             require_at_least(name, value, 1)
     from algoscope.adapters import load_target
-    from algoscope.model.learner import InContextLearner
     from algoscope.tasks.linear import LinearRegression
 
     predictor: Any = load_target(command.target, timeout=command.timeout)
     if getattr(predictor, "task", None) is None:
         dim = command.dim or DEFAULT_DIM
         return predictor, LinearRegression(dim, **given(command, VARIANCES))
-    if isinstance(predictor, InContextLearner):
-        _allow_precision(predictor)
+    _allow_precision(predictor)
     if command.dim not in (None, predictor.dim):
         raise InvalidValueError("dim", f"be the model's {predictor.dim}", command.dim)
     return predictor, task_for(predictor, command)

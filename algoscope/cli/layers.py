@@ -4,15 +4,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from algoscope.cli.console import Model, given, load_model, print_table, task_for
+from algoscope.cli.console import (
+    ModuleOptions,
+    Opened,
+    find_opened,
+    given,
+    print_table,
+    stopping_cleanly,
+    task_for,
+)
 from algoscope.foundation.files import json_text
 
 
-@dataclass(frozen=True)
-class Layers:
+@dataclass(frozen=True, kw_only=True)
+class Layers(ModuleOptions):
     """Read an answer out of every layer, and match it with steps of algorithms."""
 
-    model: Model
+    target: Opened
     num_examples: int | None = None
     """Inputs per dataset. By default as many as fit, at most 41."""
     num_training: int | None = None
@@ -48,9 +56,9 @@ def run_layers(command: Layers) -> None:
     from algoscope.layerwise import LayersConfig, layers
 
     config = replace(LayersConfig(), **command.changes)
-    learner = load_model(command.model)
+    learner = find_opened(command.target, command)
     task = task_for(learner, command)
-    with shown(True, plain=True) as progress:
+    with stopping_cleanly(), shown(True, plain=True) as progress:
         result = layers(learner, task, config, progress=progress)
     result.save(command.out)
     save_figure(result.plot(), command.out / f"layers.{command.format}")

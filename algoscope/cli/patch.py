@@ -5,20 +5,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 from algoscope.cli.console import (
-    Model,
+    ModuleOptions,
+    Opened,
+    find_opened,
     given,
-    load_model,
     print_table,
     regression_for,
+    stopping_cleanly,
 )
 from algoscope.foundation.files import json_text
 
 
-@dataclass(frozen=True)
-class Patch:
+@dataclass(frozen=True, kw_only=True)
+class Patch(ModuleOptions):
     """Test causally where a model holds its weights: swap states, edit, ablate."""
 
-    model: Model
+    learner: Opened
     target: str = "w_ols"
     """The weights that edits read and move: w_ols, w_ridge, w, or those of an algorithm
     such as sgd(0.05)."""
@@ -54,9 +56,9 @@ def run_patch(command: Patch) -> None:
     from algoscope.patching import find_budget, patch
 
     config = replace(find_budget(command.budget), **command.changes)
-    learner = load_model(command.model)
+    learner = find_opened(command.learner, command)
     task = regression_for(learner, command)
-    with shown(True, plain=True) as progress:
+    with stopping_cleanly(), shown(True, plain=True) as progress:
         result = patch(learner, task, config, target=command.target, progress=progress)
     result.save(command.out)
     save_figure(result.plot(), command.out / f"patching.{command.format}")

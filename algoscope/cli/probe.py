@@ -6,31 +6,34 @@ from typing import Any, Literal
 
 from algoscope.cli import note
 from algoscope.cli.console import (
-    Model,
+    ModuleOptions,
+    Opened,
+    find_opened,
     given,
-    load_model,
     print_table,
     regression_for,
+    stopping_cleanly,
     use_all_cores,
 )
 from algoscope.foundation.files import json_text
 from algoscope.foundation.text import short
-from algoscope.foundation.validation import require_at_least
+from algoscope.foundation.validation import InvalidValueError, require_at_least
 
 UNTRAINED = "untrained"
 FIGURES = ("layers", "prefixes", "attention", "controls")
 
 
-@dataclass(frozen=True)
-class Probe:
+@dataclass(frozen=True, kw_only=True)
+class Probe(ModuleOptions):
     """Read intermediate quantities out of a model's hidden states, with controls."""
 
-    model: Model
+    learner: Opened
     targets: tuple[str, ...] = ("moment", "w_ols")
     """What to look for: moment (XᵀY), w_ols, gram (XᵀX), w_ridge, residual, w, or the
     weights of an algorithm such as sgd(0.05)."""
     controls: tuple[str, ...] = ()
-    """Models to probe alike, such as control-d4; untrained: random weights."""
+    """Models to probe alike, such as control-d4; untrained: random weights, which for
+    a PyTorch module are its own, shuffled."""
     budget: Literal["smoke", "cpu", "paper"] = "cpu"
     """How many probes, how large and how long: seconds, half an hour for each model
     of 8 layers and 64 units, days."""
@@ -94,8 +97,7 @@ def run_probe(command: Probe) -> None:
     use_all_cores()
     from algoscope.foundation.plotting import save_figure
     from algoscope.foundation.progress import shown
-    from algoscope.model.learner import InContextLearner
-    from algoscope.probing import estimate_cost, find_budget, probe, untrained
+    from algoscope.probing import estimate_cost, find_budget, probe
     from algoscope.probing.figures import (
         attention_figure,
         controls_figure,
@@ -108,18 +110,13 @@ def run_probe(command: Probe) -> None:
         require_at_least("steps", command.steps, 1)
         config = replace(config, num_training=command.steps * config.batch_size)
     targets = find_targets(command.targets)
-    learner = load_model(command.model)
-    controls = [
-        untrained(learner)
-        if name == UNTRAINED
-        else InContextLearner.from_pretrained(name)
-        for name in command.controls
-    ]
+    learner = find_opened(command.learner, command)
+    controls = [_control(name, learner, command) for name in command.controls]
     task = regression_for(learner, command)
     sizes = target_sizes(targets, task)
     for each in (learner, *controls):
         note(f"{each.name}: {estimate_cost(each, config, target_sizes=sizes)}.")
-    with shown(True, plain=True) as progress:
+    with stopping_cleanly(), shown(True, plain=True) as progress:
         result = probe(
             learner,
             task,
@@ -142,6 +139,21 @@ def run_probe(command: Probe) -> None:
         print(json_text(result.summary()))
         return
     _print(result, command.out)
+
+
+def _control(name: str, learner: Any, command: Probe) -> Any:
+    """Return a learner to probe alike, by its name or with random weights."""
+    if name != UNTRAINED:
+        return find_opened(name, command)
+    from algoscope.model.learner import InContextLearner
+    from algoscope.probing import untrained
+
+    if isinstance(learner, InContextLearner):
+        return untrained(learner)
+    if hasattr(learner, "shuffled"):
+        return learner.shuffled()
+    rule = "name learners, as this one cannot be given random weights"
+    raise InvalidValueError("controls", rule, name)
 
 
 def _print(result: Any, out: Path) -> None:

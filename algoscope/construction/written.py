@@ -4,8 +4,6 @@
 keeps the program, so that saving it saves the program as well.
 """
 
-import importlib.util
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +21,7 @@ from algoscope.construction.language.interpreter import Tokens
 from algoscope.construction.language.program import Program
 from algoscope.construction.language.replay import program_of
 from algoscope.construction.language.rules import LearningRule
+from algoscope.foundation.user_code import import_object
 from algoscope.foundation.validation import InvalidValueError, require_choice
 from algoscope.model import Activation
 from algoscope.model.learner import InContextLearner
@@ -186,30 +185,12 @@ def load_rule(text: str) -> LearningRule | Program:
     The file is run: it is the user's own.
     """
     path, _, name = text.rpartition(":")
-    file = Path(path)
-    if not path or not name:
+    if not path.endswith(".py") or not name:
         raise InvalidValueError("algorithm", "be FILE.py:NAME", repr(text))
-    if not file.is_file():
-        rule = "name a Python file that exists before the colon"
-        raise InvalidValueError("algorithm", rule, repr(path))
-    module_name = f"algoscope rule {file.stem}"
-    spec = importlib.util.spec_from_file_location(module_name, file)
-    if spec is None or spec.loader is None:
-        raise InvalidValueError("algorithm", "name a file that ends in .py", repr(path))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        rule = "name a Python file that runs without errors"
-        got = f"{path}: {type(error).__name__}: {error}"
-        raise InvalidValueError("algorithm", rule, got) from error
-    finally:
-        del sys.modules[module_name]
-    found = getattr(module, name, None)
+    found = import_object("algorithm", text, text)
     if not isinstance(found, (LearningRule, Program)):
         rule = f"name a learning rule or a program of {path}"
-        kind = "nothing" if found is None else f"a {type(found).__name__}"
+        got = f"`{name}`, a {type(found).__name__}"
         remedy = "Decorate its step with `@algoscope.learning_rule(...)`."
-        raise InvalidValueError("algorithm", rule, f"`{name}`, {kind}", remedy)
+        raise InvalidValueError("algorithm", rule, got, remedy)
     return found

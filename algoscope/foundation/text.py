@@ -1,7 +1,13 @@
-"""Numbers, durations and lists as text, the same in every command and page."""
+"""Numbers, durations and lists as text, the same in every command and page.
+
+Text that comes from elsewhere (a file, a name, an option, an exception) is made safe to
+print: `visible` shows control characters instead of sending them to a terminal.
+"""
 
 import math
 from collections.abc import Callable, Sequence
+
+LONGEST_MESSAGE = 500  # characters
 
 
 def number(value: float) -> str:
@@ -71,3 +77,35 @@ def listed(items: Sequence[object], none: str = "none") -> str:
     if len(texts) < 2:
         return texts[0] if texts else none
     return f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def visible(text: object, longest: int | None = None) -> str:
+    """Return text with control characters shown as escapes, cut if it is too long.
+
+    So a name from a file can neither move the cursor nor forge a line.
+
+    Example:
+        >>> visible("name\\n\\x1b[2J"), visible("x" * 20, longest=8)
+        ('name\\\\n\\\\x1b[2J', 'xxxxxxx…')
+    """
+    shown = str(text)
+    if longest is not None and len(shown) > longest:
+        shown = shown[: longest - 1] + "…"
+    if shown.isprintable():
+        return shown
+    return "".join(each if each.isprintable() else _escaped(each) for each in shown)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def one_line(text: str, longest: int = 300) -> str:
+    """Return the text on one line, without a full stop, cut if it is too long.
+
+    Example:
+        >>> one_line("no\\n examples.")
+        'no examples'
+    """
+    line = " ".join(text.split()).rstrip(".")
+    return line if len(line) <= longest else line[: longest - 1] + "…"

@@ -239,7 +239,7 @@ class ProbingCost:
 
 
 def estimate_cost(
-    learner: InContextLearner, config: ProbingConfig, *, target_sizes: tuple[int, ...]
+    learner: OpenedLearner, config: ProbingConfig, *, target_sizes: tuple[int, ...]
 ) -> ProbingCost:
     """Return the cost of probing one learner for targets of these sizes.
 
@@ -247,11 +247,14 @@ def estimate_cost(
     layer four per unit and position. A weight of a probe costs two operations per
     dataset forward and two backward; where attention is learned, two more to reach it.
     """
-    layers, transformer = config.layers_of(learner), learner.transformer
-    width, time, inner = transformer.w_e.shape[0], config.time, config.inner_size
+    layers = config.layers_of(learner)
+    width, time, inner = learner.hidden_size, config.time, config.inner_size
     deepest = max(layers)
-    per_layer = sum(leaf[0].size for leaf in jax.tree.leaves(transformer.layers))
-    token = 2.0 * width * transformer.token_size
+    per_layer = 12 * width**2  # as in GPT-2, where weights are not known
+    if isinstance(learner, InContextLearner):
+        leaves = jax.tree.leaves(learner.transformer.layers)
+        per_layer = sum(leaf[0].size for leaf in leaves)
+    token = 2.0 * width * (learner.dim + 1)
     token += deepest * (2.0 * per_layer + 4.0 * width * time)
     fixed, learned = len(config.fixed_places), config.learned_places
     num_starts = len(learned) * fixed
