@@ -27,9 +27,9 @@ from algoscope.adapters.black_box import (
     OutOfTime,
     time_limit,
 )
+from algoscope.comparison.predict import Inputs, Labels
 from algoscope.foundation.text import one_line
 from algoscope.foundation.user_code import describe
-from algoscope.comparison.predict import Inputs, Labels
 from algoscope.foundation.validation import (
     InvalidTypeError,
     InvalidValueError,
@@ -43,7 +43,7 @@ from algoscope.tasks.task import Task
 
 DType = Literal["float32", "float64"]
 
-BATCH = 256  # datasets per call
+BATCH = 64  # datasets per call: more do not fit into the cache of a core
 AHEAD = 8  # batches of questions that are sorted by their length
 TRIED = (3, 5)  # datasets and positions of the first batch, which checks the form
 TRIED_DIM = 3  # if the function takes any

@@ -19,10 +19,10 @@ from jaxtyping import Float
 
 from algoscope.adapters.batched import BATCH, CausalPredictor, as_numpy
 from algoscope.adapters.black_box import TIMEOUT, Failures
-from algoscope.foundation.user_code import describe
 from algoscope.adapters.residual_stream import ResidualStream, find_blocks
 from algoscope.adapters.torch import TorchCall, import_torch
 from algoscope.foundation.files import digest_of_arrays
+from algoscope.foundation.user_code import describe
 from algoscope.foundation.validation import (
     InvalidTypeError,
     InvalidValueError,

@@ -156,7 +156,9 @@ def _regressor(text: str, call: str, timeout: float) -> EstimatorPredictor:
     for argument in arguments:
         if argument not in known:
             rule = f"use parameters of {function.id}"
-            raise _rejection(rule, f"{text} with {argument}", did_you_mean(argument, known))
+            raise _rejection(
+                rule, f"{text} with {argument}", did_you_mean(argument, known)
+            )
     return EstimatorPredictor(_create(kind, arguments, text), text, timeout=timeout)
 
 

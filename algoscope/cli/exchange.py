@@ -25,11 +25,9 @@ class Export:
 
 def run_export(command: Export) -> None:
     """Write a model in another format."""
-    from algoscope.exchange import export
-    from algoscope.model.learner import InContextLearner
+    from algoscope.exchange.export import export_saved
 
-    learner = InContextLearner.from_pretrained(command.target)
-    export(command.target, command.out, command.to)
+    learner = export_saved(command.target, command.out, command.to)
     _print(learner, command, {"format": command.to})
 
 
@@ -45,6 +43,9 @@ class Import:
     """The directory to write to: a new or empty one, or an earlier import."""
     state: str = "state.pt"
     """The file of the run that holds the weights, such as model_100000.pt."""
+    any_task: bool = False
+    """Also import a run of another task than linear regression, and measure its
+    learner on linear regression all the same."""
     json: bool = False
     """Print the result as JSON."""
 
@@ -53,7 +54,9 @@ def run_import(command: Import) -> None:
     """Write a model that came from elsewhere as an ordinary saved one."""
     from algoscope.exchange.imports import import_to
 
-    learner = import_to(command.directory, command.out, command.state)
+    learner = import_to(
+        command.directory, command.out, command.state, any_task=command.any_task
+    )
     _print(learner, command, {"directory": str(command.directory)})
 
 

@@ -92,17 +92,33 @@ def export(
         >>> sorted(path.name for path in out.iterdir())
         ['README.md', 'config.json', 'model.py', 'model.safetensors']
     """
-    require_choice("to", to, get_args(Format))
     out = Path(directory)
-    require_free(out, FILES[to], EXPORTED, to)
     if isinstance(model, InContextLearner):
-        learner, about = model, task_facts(model)
+        _require_format(out, to)
+        _write(model, out, to, task_facts(model))
     else:
-        learner = InContextLearner.from_pretrained(model)
-        about = read_json(locate(model) / CONFIG)
+        export_saved(model, out, to)
+    return out
+
+
+def export_saved(model: str | Path, out: Path, to: Format) -> InContextLearner:
+    """Write a saved learner for another program, and return the learner."""
+    _require_format(out, to)
+    learner = InContextLearner.from_pretrained(model)
+    _write(learner, out, to, read_json(locate(model) / CONFIG))
+    return learner
+
+
+def _require_format(out: Path, to: Format) -> None:
+    require_choice("to", to, get_args(Format))
+    require_free(out, FILES[to], EXPORTED, to)
+
+
+def _write(
+    learner: InContextLearner, out: Path, to: Format, about: dict[str, Any]
+) -> None:
     WRITERS[to](learner, out, about)
     write_atomically(out / CARD, _card(learner, to).encode())
-    return out
 
 
 def _card(learner: InContextLearner, to: str) -> str:

@@ -21,12 +21,21 @@ from algoscope.tasks.linear import LinearRegression
 
 RUN_CONFIG, STATE = "config.yaml", "state.pt"
 MAX_CONFIG = 2**20  # bytes
+NOISY = "noisy_linear_regression"
+TASKS = ("linear_regression", NOISY)
 
 
-def read_garg(directory: Path, state: str = STATE) -> InContextLearner:
-    """Return the learner of a run; `state` names one of its .pt files."""
+def read_garg(
+    directory: Path, state: str = STATE, *, any_task: bool = False
+) -> InContextLearner:
+    """Return the learner of a run; `state` names one of its .pt files.
+
+    Only linear regression has a task here. With `any_task`, a learner of another task
+    is returned with linear regression as its task.
+    """
     config = _read_config(directory / RUN_CONFIG)
     sizes = _sizes(config, directory / RUN_CONFIG)
+    task = None if any_task else _task(config, directory / RUN_CONFIG)
     path = directory / state
     if not path.is_file():
         rule = f"hold {RUN_CONFIG} and the weights, {state}"
@@ -57,7 +66,7 @@ def read_garg(directory: Path, state: str = STATE) -> InContextLearner:
     run = config.get("wandb")
     name = run.get("name") if isinstance(run, dict) else None
     name = name if isinstance(name, str) else directory.resolve().name
-    return InContextLearner(transformer, name, task=_task(config, dim))
+    return InContextLearner(transformer, name, task=task)
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -143,13 +152,31 @@ def _linear(
     return w, b
 
 
-def _task(config: dict[str, Any], dim: int) -> LinearRegression | None:
-    """Return the task if it is linear regression with a prior of another size."""
+def _task(config: dict[str, Any], path: Path) -> LinearRegression:
+    """Return the linear regression that a run was trained on; reject other tasks."""
     training = config.get("training")
-    if not isinstance(training, dict) or training.get("task") != "linear_regression":
-        return None
+    training = training if isinstance(training, dict) else {}
+    kind, data = training.get("task"), training.get("data", "gaussian")
     options = training.get("task_kwargs")
-    scale = options.get("scale", 1) if isinstance(options, dict) else 1
-    if not isinstance(scale, (int, float)) or not 0 < scale < 1e6:
-        return None
-    return LinearRegression(dim, prior_variance=float(scale) ** 2)
+    options = options if isinstance(options, dict) else {}
+    scale, noise = options.get("scale", 1), options.get("noise_std", 0)
+    remedy = "To measure its learner on linear regression all the same: --any-task."
+    if kind not in TASKS:
+        shown = repr(kind) if isinstance(kind, str) else "none"
+        problem = f"describes a run of the task {shown}, not of linear_regression"
+    elif data != "gaussian" or options.get("renormalize_ys"):
+        problem = "describes a run whose data are not Gaussian, or are renormalized"
+    elif not (_is_scale(scale) and scale > 0 and _is_scale(noise)):
+        problem = "has no numbers training.task_kwargs.scale and noise_std"
+    else:
+        dim, noise = config["model"]["n_dims"], noise if kind == NOISY else 0
+        return LinearRegression(
+            dim, prior_variance=float(scale) ** 2, noise_variance=float(noise) ** 2
+        )
+    raise DamagedFileError(path, problem, remedy)
+
+
+def _is_scale(value: Any) -> bool:
+    """Return whether a value is a standard deviation of a sensible size."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and 0 <= value < 1e6

@@ -14,11 +14,15 @@ from algoscope.model.learner import InContextLearner
 IMPORTED = "imported_from"  # the field of config.json that names the source
 
 
-def import_model(directory: str | Path, state: str = STATE) -> InContextLearner:
+def import_model(
+    directory: str | Path, state: str = STATE, *, any_task: bool = False
+) -> InContextLearner:
     """Return the learner in a directory that another program wrote, or `export` did.
 
     A run of dtsip/in-context-learning has config.yaml and `state`, by default state.pt.
-    Nothing in a file is executed, and PyTorch is not needed.
+    If it was trained on another task than linear regression, it is refused unless
+    `any_task`; its learner is then measured on linear regression all the same. Nothing
+    in a file is executed, and PyTorch is not needed.
 
     Example:
         >>> import tempfile
@@ -32,7 +36,7 @@ def import_model(directory: str | Path, state: str = STATE) -> InContextLearner:
     if (place / RUN_CONFIG).is_file():
         if Path(state).name != state:
             raise InvalidValueError("state", "be the name of a file", repr(state))
-        return read_garg(place, state)
+        return read_garg(place, state, any_task=any_task)
     if not (place / CONFIG).is_file():
         rule = (
             f"hold {RUN_CONFIG} and {STATE} of a run, or what `algoscope export` wrote"
@@ -43,10 +47,12 @@ def import_model(directory: str | Path, state: str = STATE) -> InContextLearner:
     return InContextLearner.from_pretrained(place)
 
 
-def import_to(directory: Path, out: Path, state: str = STATE) -> InContextLearner:
+def import_to(
+    directory: Path, out: Path, state: str = STATE, *, any_task: bool = False
+) -> InContextLearner:
     """Write an imported learner as an ordinary saved one, and return it."""
     require_free(out, (WEIGHTS, CONFIG, CARD), IMPORTED)
-    learner = import_model(directory, state)
+    learner = import_model(directory, state, any_task=any_task)
     about = {**task_facts(learner), IMPORTED: str(directory)}
     learner.save_pretrained(out, about=about)
     return learner

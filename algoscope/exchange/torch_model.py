@@ -3,22 +3,21 @@
     model = load("directory")          # of config.json and model.safetensors
     model.predict_prefixes(x, y)       # [B, N]: each yᵢ from the examples before it
     model(tokens)                      # output, hidden states and attention weights
-    model.layers[0].register_forward_hook(…)      # reads or replaces hidden states
 
-B datasets of N examples are T = 2N − 1 tokens for L layers with H hidden units.
+Hooks at model.layers[i] see the hidden states, those at .attention.heads the heads.
 """
 
 import json
-import math
 from pathlib import Path
 from typing import NamedTuple
 
 import torch  # pyright: ignore[reportMissingImports]
 from torch import Tensor, nn  # pyright: ignore[reportMissingImports]
+from torch.nn.functional import gelu, layer_norm, linear, pad  # pyright: ignore
 
 ACTIVATIONS = {
-    "gelu": nn.functional.gelu,
-    "gelu_tanh": lambda x: nn.functional.gelu(x, approximate="tanh"),
+    "gelu": gelu,
+    "gelu_tanh": lambda x: gelu(x, approximate="tanh"),
     "relu": torch.relu,
     "tanh": torch.tanh,
     "silu": nn.functional.silu,
@@ -28,15 +27,15 @@ ACTIVATIONS = {
 }
 
 
-class Run(NamedTuple):
-    """What one forward pass computes."""
+class ForwardPass(NamedTuple):
+    """What a forward pass on B datasets of T tokens computes, with H hidden units."""
 
     output: Tensor  # [B, T]
     hidden: Tensor  # [B, L + 1, T, H]: of the embedding and behind each layer
     attention: Tensor  # [B, L, heads, T, T]
 
 
-class Part(nn.Module):
+class Weighted(nn.Module):
     """A module with some of the weights, under their names in the file; λ is `norm`."""
 
     def __init__(self, block: dict, weights: dict[str, Tensor], names: str):
@@ -45,37 +44,37 @@ class Part(nn.Module):
         self.weights = nn.ParameterDict({n: weights[n].clone() for n in names.split()})
 
     def norm(self, h: Tensor) -> Tensor:
-        epsilon = self.block["layer_norm_epsilon"]
         if self.block["precision"] == "any":  # else the order of additions matters
-            return nn.functional.layer_norm(h, h.shape[-1:], eps=epsilon)
+            return layer_norm(h, h.shape[-1:], eps=self.block["layer_norm_epsilon"])
         centered = h - h.mean(-1, keepdim=True)
         variance = (centered * centered).mean(-1, keepdim=True)
-        return centered * torch.rsqrt(variance + epsilon)
+        return centered * torch.rsqrt(variance + self.block["layer_norm_epsilon"])
 
 
-class Attention(Part):
+class Attention(Weighted):
     """What the heads write [B, T, H], and their attention weights [B, heads, T, T]."""
 
     def forward(self, h: Tensor) -> tuple[Tensor, Tensor]:
         h = self.norm(h) if self.block["pre_norm"] else h
         w, imaginary = self.weights, self.block["imaginary_timestep"]
-        q, k, v = (torch.einsum("bth,mkh->bmtk", h, w["w_" + n]) for n in "qkv")
         b_k = w["b_k"] * imaginary  # without a zero among the scores softmax cancels it
-        q, k, v = q + w["b_q"][:, None], k + b_k[:, None], v + w["b_v"][:, None]
+        pairs = (w["w_q"], w["b_q"]), (w["w_k"], b_k), (w["w_v"], w["b_v"])
+        flat = (linear(h, m.flatten(0, 1), b.flatten()) for m, b in pairs)
+        q, k, v = (each.unflatten(-1, (len(b_k), -1)).transpose(1, 2) for each in flat)
         scores = (q * self.block["attention_scale"]) @ k.transpose(-1, -2)
-        scores = scores + torch.full_like(scores[0, 0], -math.inf).triu(1)
-        if imaginary:
-            scores = torch.cat([scores, torch.zeros_like(scores[..., :1])], -1)
-        alpha = scores.softmax(-1)[..., : h.shape[1]]
-        return torch.einsum("bmtv,mhv->bth", alpha @ v, w["w_f"]) + w["b_f"], alpha
+        scores = scores + torch.full_like(scores[0, 0], float("-inf")).triu(1)
+        alpha = pad(scores, (0, int(imaginary))).softmax(-1)[..., : h.shape[1]]
+        b = self.heads(alpha @ v).transpose(1, 2).flatten(2)
+        return linear(b, w["w_f"].transpose(0, 1).flatten(1), w["b_f"]), alpha
 
 
-class FeedForward(Part):
+class FeedForward(Weighted):
     """W₁ σ(W₂ λ(h) + b₂) + b₁."""
 
     def forward(self, h: Tensor) -> Tensor:
         w, activate = self.weights, ACTIVATIONS[self.block["activation"]]
-        return activate(self.norm(h) @ w["w_2"].T + w["b_2"]) @ w["w_1"].T + w["b_1"]
+        inner = activate(linear(self.norm(h), w["w_2"], w["b_2"]))
+        return linear(inner, w["w_1"], w["b_1"])
 
 
 class Layer(nn.Module):
@@ -84,6 +83,7 @@ class Layer(nn.Module):
     def __init__(self, block: dict, weights: dict[str, Tensor]):
         super().__init__()
         self.attention = Attention(block, weights, "w_q w_k w_v w_f b_q b_k b_v b_f")
+        self.attention.heads = nn.Identity()  # hooks see [B, heads, T, value] there
         self.feed_forward = FeedForward(block, weights, "w_2 w_1 b_2 b_1")
 
     def forward(self, h: Tensor, kept: list | None = None) -> Tensor:
@@ -94,13 +94,15 @@ class Layer(nn.Module):
         return h + self.feed_forward(h)
 
 
-class Model(Part):
+class Model(Weighted):
     """The whole transformer. Tokens are [B, T, d + 1]: see `encode`."""
 
-    def __init__(self, block: dict, weights: dict[str, Tensor]):
-        super().__init__(block, weights, "w_e positions w_o b_o")
-        stacks = {n[7:]: w for n, w in weights.items() if n.startswith("layers.")}
-        each = ({n: w[i] for n, w in stacks.items()} for i in range(len(stacks["w_1"])))
+    def __init__(self, block: dict, w: dict[str, Tensor]):
+        super().__init__(block, w, "w_e positions w_o b_o")
+        self.dim = w["w_e"].shape[1] - 1
+        self.max_examples = (len(w["positions"]) - 1) // 2  # before a query
+        stacks = {n[7:]: stack for n, stack in w.items() if n.startswith("layers.")}
+        each = ({n: s[i] for n, s in stacks.items()} for i in range(len(stacks["w_1"])))
         self.layers = nn.ModuleList(Layer(block, one) for one in each)
 
     def embed(self, tokens: Tensor) -> Tensor:
@@ -113,11 +115,11 @@ class Model(Part):
         h = self.norm(h) if self.block["pre_norm"] else h
         return h @ self.weights["w_o"] + self.weights["b_o"]
 
-    def forward(self, tokens: Tensor) -> Run:
-        seen, kept = [self.embed(tokens)], []
+    def forward(self, tokens: Tensor) -> ForwardPass:
+        h, a = [self.embed(tokens)], []
         for layer in self.layers:
-            seen.append(layer(seen[-1], kept))
-        return Run(self.read_out(seen[-1]), torch.stack(seen, 1), torch.stack(kept, 1))
+            h.append(layer(h[-1], a))
+        return ForwardPass(self.read_out(h[-1]), torch.stack(h, 1), torch.stack(a, 1))
 
     def predict_prefixes(self, x: Tensor, y: Tensor) -> Tensor:
         """Return predictions [B, N] of all yᵢ, for inputs [B, N, d] and labels."""
@@ -129,8 +131,7 @@ class Model(Part):
 
 def encode(x: Tensor, y: Tensor) -> Tensor:
     """Return the 2N − 1 tokens [0, x₁], [y₁, 0], [0, x₂], …, [0, x_N]."""
-    pad, y = nn.functional.pad, y.to(x)[..., None]
-    pairs = torch.stack([pad(x, (1, 0)), pad(y, (0, x.shape[-1]))], 2)
+    pairs = torch.stack([pad(x, (1, 0)), pad(y.to(x)[..., None], (0, x.shape[-1]))], 2)
     return pairs.flatten(1, 2)[:, :-1]
 
 
@@ -138,13 +139,12 @@ def load(directory: str | Path) -> Model:
     """Return the model in a directory: reads JSON and numbers, executes nothing."""
     block = json.loads((Path(directory) / "config.json").read_text())["block"]
     content = bytearray((Path(directory) / "model.safetensors").read_bytes())
-    end, weights = 8 + int.from_bytes(content[:8], "little"), {}
-    header, numbers = json.loads(content[8:end]), content[end:]
+    end, w = 8 + int.from_bytes(content[:8], "little"), {}
+    header, data = json.loads(content[8:end]), content[end:]
     for name in header.keys() - {"__metadata__"}:
         entry, (first, last) = header[name], header[name]["data_offsets"]
         dtype = {"F32": torch.float32, "F64": torch.float64}[entry["dtype"]]
-        if not 0 <= first < last <= len(numbers):
+        if not 0 <= first < last <= len(data):
             raise ValueError(f"model.safetensors is damaged at {name}.")
-        tensor = torch.frombuffer(numbers[first:last], dtype=dtype)
-        weights[name] = tensor.reshape(entry["shape"])  # which checks the size
-    return Model(block, weights)
+        w[name] = torch.frombuffer(data[first:last], dtype=dtype).view(entry["shape"])
+    return Model(block, w)

@@ -174,7 +174,7 @@ def test_what_is_no_rule_is_rejected(rules, tmp_path, capsys):
 
     assert "name a Python file that exists" in message(f"{tmp_path}/no.py:lms")
     assert "got `number`, a int" in message(f"{rules}:number")
-    assert "got `nothing`, nothing" in message(f"{rules}:nothing")
+    assert "must name something in" in message(f"{rules}:nothing")
     assert "be left out for a rule" in message(f"{rules}:lms", "--penalty", "1")
     assert "be d = 1 and n = 2" in message(f"{rules}:program", "--dim", "2")
     broken = tmp_path / "broken.py"

@@ -290,3 +290,46 @@ def test_a_directory_of_nothing_known_is_refused(capsys, tmp_path):
         "`directory` must hold config.yaml and state.pt of a run, or what `algoscope "
         f"export` wrote, got '{tmp_path}'."
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"task": "relu_2nn_regression"},
+            "describes a run of the task 'relu_2nn_regression', not of "
+            "linear_regression.",
+        ),
+        ({"task": None}, "describes a run of the task none, not of linear_regression."),
+        ({"data": "skewed"}, "describes a run whose data are not Gaussian, or are"),
+        ({"task_kwargs": {"scale": "much"}}, "has no numbers training.task_kwargs.sca"),
+        ({"task_kwargs": {"scale": 0}}, "has no numbers training.task_kwargs.scale"),
+    ],
+)
+def test_a_run_of_another_task_is_refused_unless_any_is_allowed(
+    capsys, tmp_path, model, changes, message
+):
+    source = write_run(
+        tmp_path / "run",
+        model,
+        SMALL,
+        lambda config: config["training"].update(changes),
+    )
+    words = ("import", str(source), "--out", str(tmp_path / "out"))
+    shown = rejected(capsys, *words)
+    assert shown.startswith(f"{source / 'config.yaml'} {message}")
+    assert shown.endswith("on linear regression all the same: --any-task.")
+    assert not (tmp_path / "out").exists()
+    assert run(capsys, *words, "--any-task")[0] == 0
+    assert asc.InContextLearner.from_pretrained(tmp_path / "out").dim == 3
+
+
+def test_noise_is_part_of_the_task(tmp_path, model):
+    def noisy(config: dict) -> None:
+        config["training"] |= {
+            "task": "noisy_linear_regression",
+            "task_kwargs": {"noise_std": 0.5},
+        }
+
+    learner = asc.import_model(write_run(tmp_path, model, SMALL, noisy))
+    assert learner.task == asc.LinearRegression(3, noise_variance=0.25)

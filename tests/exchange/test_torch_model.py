@@ -58,9 +58,13 @@ def assert_same(
 def test_the_file_is_short_and_needs_torch_alone():
     source = Path(asc.__file__).parent / "exchange" / "torch_model.py"
     lines = source.read_text().splitlines()
-    imports = {line.split()[1] for line in lines if line.startswith(("import", "from"))}
+    imports = {
+        line.split()[1].partition(".")[0]
+        for line in lines
+        if line.startswith(("import", "from"))
+    }
     assert len(lines) <= 150
-    assert imports == {"json", "math", "pathlib", "typing", "torch"}
+    assert imports == {"json", "pathlib", "typing", "torch"}
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
