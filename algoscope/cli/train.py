@@ -1,5 +1,6 @@
 """`algoscope train`: train a learner, or resume training one."""
 
+import math
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -118,12 +119,12 @@ def run_train(command: Train) -> None:
         sys.exit(1)
     if jax.process_index() > 0:
         return
-    last = run.metrics()[-1]
+    last = {"loss": math.nan, "seconds": 0.0, **run.log.latest()}
     if command.json:
         print(json_text({"run_id": config.run_id, "out": str(out), **last}))
         return
     print(
-        f"{name}: loss {last['loss']:.4f}, SPD(OLS)/d {short(last['spd_ols'])}, "
-        f"SPD(Bayes)/d {short(last['spd_bayes'])} after {config.steps:,} steps and "
+        f"{name}: loss {last['loss']:.4f}, SPD(OLS)/d {short(last.get('spd_ols'))}, "
+        f"SPD(Bayes)/d {short(last.get('spd_bayes'))} after {config.steps:,} steps and "
         f"{duration(last['seconds'])}. Model: {out}"
     )

@@ -44,7 +44,7 @@ def import_model(
         raise InvalidValueError("directory", rule, f"'{directory}'")
     if read_json(place / CONFIG).get("model_type") == "gpt2":
         return _read_gpt2(place)
-    return InContextLearner.from_pretrained(place)
+    return InContextLearner.from_pretrained(place, signed=False)
 
 
 def import_to(
@@ -67,8 +67,8 @@ def _read_gpt2(directory: Path) -> InContextLearner:
             found = f"'{directory}' without {part}"
             raise InvalidValueError("directory", rule, found)
     (state, _), (reads, _) = (
-        load_arrays(directory / WEIGHTS),
-        load_arrays(directory / READS),
+        load_arrays(directory / WEIGHTS, signed=False),
+        load_arrays(directory / READS, signed=False),
     )
     names: dict[str, Any] = {theirs: ours for ours, theirs in ACTIVATIONS.items()}
     try:

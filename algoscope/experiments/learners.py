@@ -30,7 +30,7 @@ from algoscope.model.checkpoints import (
 )
 from algoscope.model.learner import InContextLearner
 from algoscope.training.config import TrainingConfig
-from algoscope.training.run import METRICS
+from algoscope.training.log import METRICS
 
 MODELS = "models"  # the directory of kept models
 MOST_BYTES = 3 * 2**20  # of one kept model's weights

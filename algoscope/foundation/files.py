@@ -1,26 +1,25 @@
 """Files: written whole or not at all, checked when read, never executed.
 
 A file is written under a temporary name, flushed to the disk and renamed, so a reader
-finds the old file or the new one, and a killed process leaves the old one. Arrays are
-stored as safetensors with a digest in the header, so damage is detected.
+finds the old file or the new one, and a killed process leaves the old one. Nothing but
+a regular file is ever replaced, appended to or read, and no link is followed to write:
+not a device, a pipe or a directory. Arrays are stored as safetensors with a digest in
+the header, so damage is detected.
 
 JSON is strict, so that every parser reads it: NaN, which JSON does not have, is written
 as null, and infinity as a string.
-
-A directory has one writer at a time if each holds its lock, `flock` on a file in it.
-The kernel releases it however the process ends, SIGKILL and a power cut included, so no
-heartbeat is needed and no lock is ever stale. The file stays and names the last holder.
 """
 
 import hashlib
 import json
 import math
 import os
-import platform
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import re
+import secrets
+import stat
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from algoscope.foundation.validation import InvalidValueError
 
@@ -28,8 +27,22 @@ if TYPE_CHECKING:
     import numpy as np
 
 Loaded = TypeVar("Loaded")
+BROKEN = (  # what building an object out of damaged fields can raise
+    AttributeError,
+    IndexError,
+    OverflowError,
+    RecursionError,
+    StopIteration,
+    TypeError,
+    ValueError,
+)
 
-LOCK = "lock"
+MAX_JSON = 2**28  # bytes; the largest results have some 2²⁰
+MAX_HEADER = 2**24  # bytes of names and shapes in a file of arrays
+PARTIAL = re.compile(r"\..*\.(\d+)-[0-9a-f]{16}\.partial")
+NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)  # which Windows lacks
+KINDS = {"F64": 8, "F32": 4, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1, "U32": 4}
+KINDS |= {"F16": 2, "BF16": 2, "I16": 2, "U16": 2, "I8": 1, "U64": 8}
 
 
 class DamagedFileError(InvalidValueError):
@@ -47,9 +60,12 @@ class DamagedFileError(InvalidValueError):
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace the file at `path` by `content`, all of it or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    require_regular(path)
+    name = f".{path.name[:40]}.{os.getpid()}-{secrets.token_hex(8)}.partial"
+    partial = path.with_name(name)
+    created = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW, 0o666)
     try:
-        with open(partial, "wb") as file:
+        with open(created, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -61,6 +77,68 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.fsync(directory)  # the rename itself must survive a power cut
     finally:
         os.close(directory)
+
+
+def remove_partial_files(directory: Path) -> None:
+    """Delete the unfinished files of processes of this machine that are gone."""
+    for path in directory.iterdir():
+        found = PARTIAL.fullmatch(path.name)
+        if found and not _is_running(int(found[1])):
+            path.unlink(missing_ok=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def require_regular(path: Path) -> None:
+    """Reject what is there if it is no regular file: a link, device, pipe, folder."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISREG(mode):
+        return
+    kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a directory"}
+    kind = kinds.get(stat.S_IFMT(mode), "a device or a pipe")
+    problem = f"is {kind}, not a regular file, and is left as it is"
+    raise DamagedFileError(path, problem, "Choose another path.")
+
+
+def append(path: Path, content: bytes) -> None:
+    """Add to the end of a regular file, which is created if it is missing."""
+    require_regular(path)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | NOFOLLOW
+    with open(os.open(path, flags, 0o666), "ab") as file:
+        file.write(content)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, if it is there, is on the disk."""
+    if not path.is_file():
+        return
+    opened = os.open(path, os.O_RDONLY | NOFOLLOW)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def read_whole(path: Path, most: int) -> bytes:
+    """Return a regular file of at most so many bytes; a link to one is followed."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise DamagedFileError(path, "is not a regular file")
+    if found.st_size > most:
+        problem = f"is too large ({found.st_size:,} bytes, of at most {most:,})"
+        raise DamagedFileError(path, problem)
+    return path.read_bytes()
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
@@ -102,10 +180,10 @@ def write_json(path: Path, value: object) -> None:
 def read_json(path: Path) -> dict:
     """Return the JSON object in a file."""
     try:
-        value = json.loads(path.read_text())
-    except FileNotFoundError:
+        value = json.loads(read_whole(path, MAX_JSON))
+    except (FileNotFoundError, DamagedFileError):
         raise
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
         problem = f"is not a readable JSON file ({type(error).__name__})"
         raise DamagedFileError(path, problem) from error
     if not isinstance(value, dict):
@@ -144,7 +222,7 @@ def read_saved(
     except FileNotFoundError as error:
         problem = f"{wrong} ({error.filename} is missing)"
         raise DamagedFileError(path, problem) from error
-    except (AttributeError, IndexError, TypeError, ValueError) as error:
+    except BROKEN as error:
         raise DamagedFileError(path, f"{wrong} ({error})") from error
 
 
@@ -170,66 +248,51 @@ def save_arrays(
     write_atomically(path, safetensors.numpy.save(contiguous, metadata=header))
 
 
-def load_arrays(path: Path) -> "tuple[dict[str, np.ndarray], dict[str, str]]":
-    """Return the arrays and the metadata that `save_arrays` wrote."""
+def load_arrays(
+    path: Path, *, signed: bool = True
+) -> "tuple[dict[str, np.ndarray], dict[str, str]]":
+    """Return the arrays and the metadata that `save_arrays` wrote.
+
+    Other programs write no digest; with `signed`, their files are rejected. Sizes are
+    checked before anything is allocated.
+    """
     import safetensors.numpy
 
-    content = path.read_bytes()
+    content = read_whole(path, _most_bytes())
+    problem = f"is not a whole safetensors file ({len(content)} bytes)"
     try:
+        metadata = _metadata(content)
         arrays = safetensors.numpy.load(content)
-        size = int.from_bytes(content[:8], "little")
-        metadata = json.loads(content[8 : 8 + size]).get("__metadata__", {})
-    except (safetensors.SafetensorError, ValueError, KeyError) as error:
-        problem = f"is not a whole safetensors file ({len(content)} bytes)"
+    except (safetensors.SafetensorError, RecursionError, *BROKEN, KeyError) as error:
         raise DamagedFileError(path, problem) from error
     digest = metadata.pop("sha256", None)
+    if digest is None and signed:
+        problem = "holds no digest of its arrays, so damage to it would not be noticed"
+        remedy = "If you trust it, `algoscope import DIR --out NEW` writes one."
+        raise DamagedFileError(path, problem, remedy)
     if digest is not None and digest != digest_of_arrays(arrays):
         raise DamagedFileError(path, "was changed after it was written")
     return arrays, metadata
 
 
-@contextmanager
-def held(directory: Path) -> Iterator[bool]:
-    """Hold a directory's lock while inside; yields False if another process does."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with open(directory / LOCK, "a") as file:
-        free = _acquire(file, directory, shared=False)
-        if free:
-            file.truncate(0)
-            file.write(f"{platform.node()} {os.getpid()}\n")
-            file.flush()
-        yield free
-
-
-def is_held(directory: Path) -> bool:
-    """Return whether a process holds the lock of a directory."""
+def _most_bytes() -> int:
+    """Return half of the machine's memory: more arrays cannot be loaded and used."""
     try:
-        with open(directory / LOCK) as file:
-            return not _acquire(file, directory, shared=True)
-    except FileNotFoundError:
-        return False
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    except (AttributeError, ValueError, OSError):
+        return 2**33
 
 
-def owner(directory: Path) -> tuple[str, int] | None:
-    """Return the host and the process that held the lock last, if any did."""
-    try:
-        host, process = (directory / LOCK).read_text().split()
-        return host, int(process)
-    except (FileNotFoundError, ValueError):
-        return None
-
-
-def _acquire(file: IO, directory: Path, *, shared: bool) -> bool:
-    """Return whether the lock was free; it is then ours until the file is closed."""
-    import fcntl  # which Windows lacks: files can be read there, not locked
-
-    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-    try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        rule = "be on a file system with file locks"
-        where = f"{directory} ({error.strerror})"
-        raise InvalidValueError("store", rule, where) from error
-    return True
+def _metadata(content: bytes) -> dict[str, str]:
+    """Return the strings about the arrays; reject sizes that the file has not."""
+    size = int.from_bytes(content[:8], "little")
+    if size > min(MAX_HEADER, len(content) - 8):
+        raise ValueError("the header does not fit")
+    header = json.loads(content[8 : 8 + size])
+    metadata = header.pop("__metadata__", None) or {}
+    if not all(isinstance(text, str) for text in metadata.values()):
+        raise ValueError("the metadata are not texts")
+    total = sum(math.prod(a["shape"]) * KINDS[a["dtype"]] for a in header.values())
+    if total != len(content) - 8 - size:
+        raise ValueError("the arrays have other sizes than the file")
+    return metadata

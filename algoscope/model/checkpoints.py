@@ -4,7 +4,7 @@ config.json holds the choices that are not weights and facts about the model (ho
 trained, with which versions). Loading reads arrays and JSON and executes nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
@@ -75,25 +75,87 @@ def save_transformer(
     write_atomically(directory / CARD, card.encode())
 
 
-def load_transformer(directory: Path) -> tuple[Transformer, dict]:
-    """Return the transformer in a directory and its config.json."""
+def load_transformer(
+    directory: Path, *, signed: bool = True
+) -> tuple[Transformer, dict]:
+    """Return the transformer in a directory and its config.json.
+
+    Everything is checked first: the digest (unless not `signed`), names, shapes and
+    dtypes of the weights, that they are finite, and that they fit the configuration.
+    """
     config = read_json(directory / CONFIG)
-    arrays, _ = load_arrays(directory / WEIGHTS)
+    arrays, _ = load_arrays(directory / WEIGHTS, signed=signed)
     try:
         block = Block(**config["block"])
-        with jax.enable_x64(True):  # so that float64 is not rounded to float32
-            layers = {
-                field: jnp.asarray(arrays.pop(f"layers.{field}"))
-                for field in TransformerLayer.__dataclass_fields__
-            }
-            rest = {field: jnp.asarray(array) for field, array in arrays.items()}
-        return (
-            Transformer(layers=TransformerLayer(**layers), block=block, **rest),
-            config,
-        )
-    except (KeyError, TypeError) as error:
+        sizes = _sizes_of(arrays)
+    except (KeyError, TypeError, ValueError) as error:
         problem = f"does not hold a saved transformer ({error})"
         raise DamagedFileError(directory, problem) from error
+    training = config.get("training")
+    for name, axis in CONFIGURED.items():
+        told = training.get(name) if isinstance(training, dict) else None
+        found = sizes[axis] - (name == "dim")
+        if told not in (None, found):
+            problem = f"says {name} = {told!r}, but the weights have {found}"
+            raise DamagedFileError(directory / CONFIG, problem)
+    with jax.enable_x64(True):  # so that float64 is not rounded to float32
+        weights = {name: jnp.asarray(arrays[name]) for name in AXES}
+    layers = {
+        name.removeprefix(STACK): weights.pop(name)
+        for name in AXES
+        if name.startswith(STACK)
+    }
+    return Transformer(
+        layers=TransformerLayer(**layers), block=block, **weights
+    ), config
+
+
+def _sizes_of(arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
+    """Return the size of each axis; reject weights that do not fit together."""
+    for name in AXES:
+        arrays[name]  # a KeyError names it
+    odd = sorted(set(arrays) - set(AXES))
+    if odd:
+        raise ValueError(f"it has other arrays: {', '.join(odd[:3])}")
+    kind, sizes = arrays["w_e"].dtype, {}
+    if kind not in ("float32", "float64"):
+        raise ValueError(f"its weights are {kind}")
+    for name, axes in AXES.items():
+        array = arrays[name]
+        shown = f"{name} is {array.dtype}{list(array.shape)}"
+        if array.dtype != kind or array.ndim != len(axes):
+            raise ValueError(f"{shown}, not {kind}[{', '.join(axes)}]")
+        for axis, size in zip(axes, array.shape, strict=True):
+            if sizes.setdefault(axis, size) != size or not size:
+                raise ValueError(f"{shown}, but {axis} is {sizes[axis]}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} holds NaN or infinity")
+    return sizes
+
+
+def _axes_of(kind: type, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the axes of the weights, as the annotations of a class name them."""
+    every = ((name, kind.__annotations__[name].dim_str) for name in names)
+    return {name: tuple(axes.replace("*", "").split()) for name, axes in every}
+
+
+# The weights in a file, by name: `w_e` has the axes hidden and token.
+STACK = "layers."
+AXES = {
+    **_axes_of(Transformer, ("w_e", "positions", "w_o", "b_o")),
+    **{
+        STACK + name: axes
+        for name, axes in _axes_of(
+            TransformerLayer, TransformerLayer.__dataclass_fields__
+        ).items()
+    },
+}
+CONFIGURED = {  # what config.json says of training: the axis that has this size
+    "dim": "token",
+    "num_layers": "stack",
+    "hidden_size": "hidden",
+    "num_heads": "heads",
+}
 
 
 def named_leaves(tree: object) -> dict[str, np.ndarray]:

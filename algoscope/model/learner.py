@@ -197,10 +197,15 @@ class InContextLearner(eqx.Module):
         )
 
     @classmethod
-    def from_pretrained(cls, name: str | Path) -> "InContextLearner":
-        """Return a shipped model by name, or the one saved in a directory."""
+    def from_pretrained(
+        cls, name: str | Path, *, signed: bool = True
+    ) -> "InContextLearner":
+        """Return a shipped model by name, or the one saved in a directory.
+
+        Weights that carry no digest are rejected unless not `signed`.
+        """
         directory = locate(name)
-        transformer, config = load_transformer(directory)
+        transformer, config = load_transformer(directory, signed=signed)
         operands = OperandRange.from_config(config.get("operands"), directory)
         name = str(config.get("name", directory.name))
         return cls(transformer, name, operands, _task_in(config, directory))

@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from algoscope.experiments.record import RESULT
-from algoscope.foundation.files import DamagedFileError, write_atomically
+from algoscope.foundation.files import (
+    MAX_JSON,
+    DamagedFileError,
+    read_whole,
+    write_atomically,
+)
 from algoscope.foundation.progress import Progress, Steps, shown
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.layerwise.result import LayersResult
@@ -85,11 +90,12 @@ READING_ERRORS += (RecursionError, TypeError, ValueError)
 
 @dataclass(frozen=True)
 class Source:
-    """One result on disk, or a directory of runs."""
+    """One result on disk, or a directory of runs, or a file that cannot be read."""
 
-    kind: SourceKind
+    kind: SourceKind | Literal["damaged"]
     path: Path
     runs: tuple[Path, ...] = ()
+    reason: str = ""  # why it cannot be read
 
 
 @dataclass(frozen=True)
@@ -136,7 +142,7 @@ def report(
     with shown(progress) as show:
         steps = Steps(show, "reading results", len(sources))
         for source in sources:
-            sections.append(_section(source))
+            sections.append(_section_or_reason(source, alone=len(sources) == 1))
             steps.add(note=str(source.path))
     command = shlex.join(["algoscope", "report", *map(str, paths), "-o", str(out)])
     if out.suffix == ".md":
@@ -149,7 +155,20 @@ def report(
     return Written(out, len(sections), claims, len(content))
 
 
+def _section_or_reason(source: Source, alone: bool) -> Section:
+    """Return a result, or why it cannot be shown: one must not hide the others."""
+    try:
+        return _section(source)
+    except DamagedFileError as error:
+        if alone:
+            raise
+        title, path = f"Damaged: {source.path.name}", str(source.path)
+        return Section(title=title, source=path, findings=(str(error),))
+
+
 def _section(source: Source) -> Section:
+    if source.kind == "damaged":
+        raise DamagedFileError(source.path, source.reason)
     try:
         if source.kind == "runs":
             return runs_section(source.path, source.runs)
@@ -164,7 +183,7 @@ def _section(source: Source) -> Section:
 
 def find_sources(paths: Iterable[Path]) -> list[Source]:
     """Return each result that the paths name or contain once, in a natural order."""
-    found: dict[tuple[SourceKind, Path], Source] = {}
+    found: dict[tuple[str, Path], Source] = {}
     for path in paths:
         for source in _named(path):
             found.setdefault((source.kind, source.path.resolve()), source)
@@ -220,25 +239,32 @@ def _natural(name: str) -> list[Any]:
 def _in_directory(directory: Path) -> Source | None:
     for kind, name in FILE_OF_KIND.items():
         path = directory / name
-        if path.is_file() and _kind(path) == kind:
+        if not path.is_file():
+            continue
+        found = _kind(path)
+        if isinstance(found, Source):
+            return found
+        if found == kind:
             return Source(kind, directory)
     return None
 
 
 def _in_file(path: Path) -> Source | None:
     kind = _kind(path)
+    if isinstance(kind, Source):
+        return kind
     if kind is None or FILE_OF_KIND.get(kind, path.name) != path.name:
         return None
     return Source(kind, path.parent if kind in FILE_OF_KIND else path)
 
 
-def _kind(path: Path) -> SourceKind | None:
-    """Return the kind of a JSON file, or None if it is not a result."""
+def _kind(path: Path) -> SourceKind | Source | None:
+    """Return the kind of a JSON file; None if it is no result, or why it is damaged."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        values = json.loads(read_whole(path, MAX_JSON))
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
         problem = f"is not a readable JSON file ({type(error).__name__})"
-        raise DamagedFileError(path, problem) from error
+        return Source("damaged", path, reason=problem)
     format_ = values.get("format") if isinstance(values, dict) else None
     kind = KIND_OF_FORMAT.get(format_) if isinstance(format_, str) else None
     if kind == "run" and "training" not in values:  # a transformer alone

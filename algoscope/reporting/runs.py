@@ -17,14 +17,14 @@ from algoscope.comparison.result import Comparison
 from algoscope.construction.algorithms.algorithm import WrittenAlgorithm
 from algoscope.construction.build import Construction, read_construction
 from algoscope.experiments.record import Table
-from algoscope.foundation.files import DamagedFileError, read_json
+from algoscope.foundation.files import read_json
 from algoscope.foundation.plotting import COLORS
-from algoscope.foundation.text import duration, short
+from algoscope.foundation.text import duration, one_line, short
 from algoscope.model.checkpoints import CONFIG, EVALUATION
 from algoscope.reporting.results import comparison_table
 from algoscope.reporting.section import Section, drawn
 from algoscope.training.config import PRESETS, TrainingConfig
-from algoscope.training.run import METRICS, Run
+from algoscope.training.run import Run
 from algoscope.training.sweeps.store import read_outcome
 
 UNFINISHED = "unfinished"  # not started, running, or interrupted
@@ -81,7 +81,11 @@ def runs_section(directory: Path, runs: Sequence[Path]) -> Section:
     """Return a table with one row for each of the runs in a directory."""
     rows = []
     for path in runs:
-        run, about, metrics = _load_run(path)
+        try:
+            run, about, metrics = _load_run(path)
+        except (OSError, ValueError, TypeError) as error:
+            rows.append(_damaged_row(path, error))
+            continue
         config, latest = run.config, _latest(metrics)
         outcome = read_outcome(config, path)
         settings = (getattr(config, name) for name in SETTING_COLUMNS.values())
@@ -95,7 +99,7 @@ def runs_section(directory: Path, runs: Sequence[Path]) -> Section:
                 outcome.status if outcome else UNFINISHED,
             )
         )
-    counts = Counter(row[-1] for row in rows)
+    counts = Counter(row[-1].partition(":")[0] for row in rows)
     each = [f"{count:,} {status}" for status, count in sorted(counts.items())]
     return Section(
         title=f"Training runs in {directory.resolve().name}",
@@ -103,6 +107,12 @@ def runs_section(directory: Path, runs: Sequence[Path]) -> Section:
         findings=(f"{len(rows):,} runs: {', '.join(each)}.",),
         tables=(Table("Runs", RUNS_HEADER, tuple(rows)),),
     )
+
+
+def _damaged_row(path: Path, error: Exception) -> tuple[str, ...]:
+    """Return the row of a run that cannot be read: the others are shown all the same."""
+    blank = ("–",) * (len(RUNS_HEADER) - 2)
+    return (path.name, *blank, f"damaged: {one_line(str(error), 120)}")
 
 
 def construction_section(directory: Path) -> Section:
@@ -186,12 +196,7 @@ def _load_run(directory: Path) -> tuple[Run, dict[str, Any], list[dict[str, Any]
     """Return the run, the fields of its config.json, and its metrics."""
     about = read_json(directory / CONFIG)
     run = Run(directory, TrainingConfig.from_dict(about.get("training")))
-    metrics = run.metrics()
-    for row in metrics:
-        if not isinstance(row, dict) or not {"step", "loss", "seconds"} <= set(row):
-            problem = f"has a row without step, loss and seconds: {row!r}"
-            raise DamagedFileError(directory / METRICS, problem)
-    return run, about, metrics
+    return run, about, run.log.rows()
 
 
 def _latest(metrics: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ A killed run loses the steps since the last save and nothing else; resumed, it e
 bit-identical weights to one that was never interrupted.
 """
 
-import json
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -27,14 +26,12 @@ from algoscope.comparison.predict import held_out, predict_all, predict_exactly
 from algoscope.foundation import provenance
 from algoscope.foundation.files import (
     DamagedFileError,
-    held,
     load_arrays,
-    owner,
     read_json,
     save_arrays,
-    write_atomically,
     write_json,
 )
+from algoscope.foundation.locks import held, owner
 from algoscope.foundation.progress import Progress, shown, silent
 from algoscope.foundation.text import short
 from algoscope.foundation.validation import InvalidValueError, require_at_least
@@ -51,6 +48,7 @@ from algoscope.model.transformer import Transformer
 from algoscope.predictors import bayes, ols
 from algoscope.training.card import model_card
 from algoscope.training.config import TrainingConfig, preset
+from algoscope.training.log import TrainingLog
 from algoscope.training.loop import (
     TrainingDivergedError,
     TrainingState,
@@ -59,7 +57,8 @@ from algoscope.training.loop import (
     train_steps,
 )
 
-METRICS, STATE = "metrics.jsonl", "state.safetensors"
+STATE = "state.safetensors"
+STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # a system has not all of them
 EVALUATION_DATASETS = 1000  # for the curve during training
 
 
@@ -161,38 +160,29 @@ class Run:
         if metadata.get("run_id") != self.config.run_id:
             problem = f"is not the training state of run {self.config.run_id}"
             raise DamagedFileError(path, problem)
-        return restore_leaves(state, arrays, path), float(metadata["seconds"])
+        try:
+            seconds = max(float(metadata["seconds"]), 0.0)
+        except (KeyError, ValueError) as error:
+            problem = "does not say how long was trained"
+            raise DamagedFileError(path, problem) from error
+        return restore_leaves(state, arrays, path), seconds
 
     def save_state(self, state: TrainingState, seconds: float) -> None:
-        """Replace the saved state."""
+        """Replace the saved state; the rows that it includes reach the disk first."""
+        self.log.sync()
         metadata = {"run_id": self.config.run_id, "seconds": repr(seconds)}
         save_arrays(self.directory / STATE, named_leaves(state), metadata)
 
-    def metrics(self) -> list[dict]:
-        """Return the rows of metrics.jsonl, without one that a kill cut short."""
-        path = self.directory / METRICS
-        rows = []
-        for line in path.read_text().splitlines() if path.exists() else []:
-            try:
-                rows.append(json.loads(line))
-            except ValueError:
-                break
-        return rows
+    @property
+    def log(self) -> TrainingLog:
+        """What was measured during training."""
+        return TrainingLog(self.directory)
 
-    def forget_after(self, step: int) -> None:
-        """Drop the metrics of steps that the saved state does not include."""
-        rows = [row for row in self.metrics() if row["step"] <= step]
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        write_atomically(self.directory / METRICS, text.encode())
-
-    def log(self, row: dict) -> None:
-        """Append one row to metrics.jsonl."""
-        with open(self.directory / METRICS, "a") as file:
-            file.write(json.dumps(row) + "\n")
-
-    def finish(self, state: TrainingState, name: str, num_datasets: int) -> None:
+    def finish(
+        self, state: TrainingState, seconds: float, name: str, num_datasets: int
+    ) -> None:
         """Measure the final model and write it with its card."""
-        config, metrics = self.config, self.metrics()
+        config, metrics = self.config, self.log.rows()
         transformer = jax.tree.map(jax.numpy.asarray, state.transformer)
         learner = InContextLearner(transformer, name, task=task_of(config))
         comparison = compare(learner, num_datasets=num_datasets, progress=False)
@@ -200,7 +190,7 @@ class Run:
         about = {
             "run_id": config.run_id,
             "training": asdict(config),
-            "seconds": metrics[-1]["seconds"],
+            "seconds": metrics[-1]["seconds"] if metrics else seconds,
             "versions": provenance(),
         }
         card = model_card(name, config, metrics, comparison)
@@ -225,7 +215,7 @@ def execute(
     writes = jax.process_index() == 0
     start_state, before = run.load_state()
     if writes:
-        run.forget_after(int(start_state.step))
+        run.log.forget_after(int(start_state.step))
     evaluate = evaluator(config)
     measured: dict[str, float] = {}
     state = start_state
@@ -248,7 +238,7 @@ def execute(
                     row |= measured
                 row["seconds"] = round(seconds(), 3)
                 if writes:
-                    run.log(row)
+                    run.log.add(row)
                 stop = interrupted() and not last
                 if step % config.save_every == 0 or last or stop:
                     save(state)
@@ -261,7 +251,7 @@ def execute(
             save(error.state)
             raise
     if writes:
-        run.finish(state, name, evaluation_datasets)
+        run.finish(state, seconds(), name, evaluation_datasets)
 
 
 def evaluator(config: TrainingConfig) -> Callable[[Transformer], dict[str, float]]:
@@ -310,9 +300,10 @@ def locked(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def _noting_interrupts() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a note; the second one ends the process as usual.
+    """Turn the first Ctrl-C, SIGTERM or SIGHUP into a note; a second one ends as usual.
 
-    With several processes none may stop alone, so there Ctrl-C is left as it is.
+    With several processes none may stop alone, so there signals are left as they are.
+    A signal that is ignored, as under nohup, remains so.
     """
     noted = []
     if jax.process_count() > 1 or current_thread() is not main_thread():
@@ -321,10 +312,21 @@ def _noting_interrupts() -> Iterator[Callable[[], bool]]:
 
     def note(number, frame):
         noted.append(number)
-        signal.signal(signal.SIGINT, previous)
+        restore()
 
-    previous = signal.signal(signal.SIGINT, note)
+    def restore() -> None:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+    known = {name: getattr(signal, name, None) for name in STOPPING}
+    previous = {
+        number: signal.getsignal(number)
+        for number in known.values()
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN
+    }
+    for number in previous:
+        signal.signal(number, note)
     try:
         yield lambda: bool(noted)
     finally:
-        signal.signal(signal.SIGINT, previous)
+        restore()

@@ -21,11 +21,8 @@ from support.refusals import refuses
 from algoscope.comparison.result import Comparison
 from algoscope.foundation.files import (
     DamagedFileError,
-    held,
-    is_held,
     json_text,
     load_arrays,
-    owner,
     parse_number,
     read_json,
     read_saved,
@@ -34,6 +31,7 @@ from algoscope.foundation.files import (
     write_json,
     write_saved,
 )
+from algoscope.foundation.locks import held, is_held, owner
 
 
 @pytest.fixture
@@ -250,7 +248,7 @@ def test_damage_found_while_building_keeps_its_own_message(tmp_path):
 def test_a_lock_has_one_owner_and_ends_with_it(tmp_path):
     program = (
         "import sys; from pathlib import Path\n"
-        "from algoscope.foundation.files import held\n"
+        "from algoscope.foundation.locks import held\n"
         "with held(Path(sys.argv[1])) as free:\n"
         "    print(free, flush=True); sys.stdin.read()"
     )

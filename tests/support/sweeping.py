@@ -19,7 +19,8 @@ from threading import Thread
 
 from support.compiling import QUICKLY, SHARED
 
-from algoscope.foundation.files import is_held, load_arrays, owner
+from algoscope.foundation.files import load_arrays
+from algoscope.foundation.locks import is_held, owner
 from algoscope.training import run as runs
 from algoscope.training.config import TrainingConfig
 from algoscope.training.sweeps import EngineOptions, Grid, RunStatus, train_all
@@ -109,7 +110,7 @@ def bits(store: Path) -> dict[str, dict[str, bytes]]:
         run = runs.Run(store / config.run_id, config)
         assert run.finished
         assert not is_held(run.directory)
-        assert [row["step"] for row in run.metrics()] == list(range(10, 1001, 10))
+        assert [row["step"] for row in run.log.rows()] == list(range(10, 1001, 10))
     return {
         name: {
             leaf: array.tobytes()

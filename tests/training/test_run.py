@@ -19,13 +19,8 @@ from support.progress import Reports
 from support.refusals import refuses
 
 from algoscope.comparison.predict import held_out, predict_all, predict_exactly
-from algoscope.foundation.files import (
-    DamagedFileError,
-    held,
-    is_held,
-    load_arrays,
-    owner,
-)
+from algoscope.foundation.files import DamagedFileError, load_arrays
+from algoscope.foundation.locks import held, is_held, owner
 from algoscope.model.learner import InContextLearner
 from algoscope.predictors import ols, ridge
 from algoscope.tasks.linear import LinearRegression

@@ -7,7 +7,6 @@ otherwise:
     {"status": "diverged" or "failed", "reason": "…", "traceback": "…"}
 """
 
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -15,17 +14,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any, Literal
+from typing import Literal
 
-from algoscope.foundation.files import is_held, read_json, write_json
+from algoscope.foundation.files import DamagedFileError, read_json, write_json
+from algoscope.foundation.locks import is_held
 from algoscope.foundation.text import duration
+from algoscope.foundation.validation import InvalidValueError
 from algoscope.training.config import TrainingConfig, core_seconds
+from algoscope.training.log import TrainingLog
 
 OUTCOME = "outcome.json"
 RunState = Literal["pending", "running", "finished", "diverged", "failed"]
 # What a user wants to see first.
 ORDER: tuple[RunState, ...] = ("running", "failed", "diverged", "pending", "finished")
-TAIL = 1 << 14  # bytes: the last rows of the metrics, with an SPD among them
 INTERVAL = 1.0  # seconds between two reads of a store, or more if reading takes long
 SHARE = 0.05  # of the time that may be spent on reading
 
@@ -52,6 +53,8 @@ def read_outcome(config: TrainingConfig, directory: Path) -> Outcome | None:
         record = read_json(directory / OUTCOME)
     except FileNotFoundError:
         return None
+    except (OSError, DamagedFileError) as error:
+        return Outcome(config, directory, "failed", str(error), seconds)
     status = "diverged" if record.get("status") == "diverged" else "failed"
     return Outcome(config, directory, status, str(record.get("reason", "")), seconds)
 
@@ -63,9 +66,12 @@ def record_outcome(
     reason: str,
     traceback: str = "",
 ) -> Outcome:
-    """Write why a run did not finish, and return it."""
+    """Write why a run did not finish, if that is possible, and return it."""
     record = {"status": status, "reason": reason, "traceback": traceback}
-    write_json(directory / OUTCOME, record)
+    try:
+        write_json(directory / OUTCOME, record)
+    except (OSError, DamagedFileError) as error:  # the sweep must not end for it
+        reason = f"{reason} (which could not be written: {error})"
     return Outcome(config, directory, status, reason, _trained_seconds(directory))
 
 
@@ -121,51 +127,33 @@ def read_sweep(configs: Sequence[TrainingConfig], store: Path) -> SweepStatus:
 
 def read_run(config: TrainingConfig, store: Path) -> RunStatus:
     """Return how far a run is now."""
-    from algoscope.training.run import METRICS
-
     directory = store / config.run_id
     if not directory.is_dir():
         return RunStatus(config, "pending")
-    # The lock comes first: a run that ends between the two reads has an outcome.
-    running = is_held(directory)
-    known = read_outcome(config, directory)
+    try:
+        # The lock comes first: a run that ends between the two reads has an outcome.
+        running = is_held(directory)
+        known = read_outcome(config, directory)
+        latest = TrainingLog(directory).latest()
+    except (OSError, InvalidValueError) as error:
+        return RunStatus(config, "failed", str(error))
     state: RunState = known.status if known else "running" if running else "pending"
-    rows = _last_rows(directory / METRICS)
-    last = rows[-1] if rows else {}
-    spd = next((row["spd_ols"] for row in reversed(rows) if "spd_ols" in row), None)
     return RunStatus(
         config,
         state,
         known.reason if known else "",
-        step=last.get("step", 0),
-        loss=last.get("loss"),
-        spd_ols=spd,
-        seconds=last.get("seconds", 0.0),
+        step=latest.get("step", 0),
+        loss=latest.get("loss"),
+        spd_ols=latest.get("spd_ols"),
+        seconds=latest.get("seconds", 0.0),
     )
 
 
 def _trained_seconds(directory: Path) -> float:
-    from algoscope.training.run import METRICS
-
-    rows = _last_rows(directory / METRICS)
-    return float(rows[-1].get("seconds", 0.0)) if rows else 0.0
-
-
-def _last_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the last rows of metrics.jsonl, without one that is being written."""
     try:
-        with open(path, "rb") as file:
-            file.seek(-min(TAIL, file.seek(0, 2)), 2)
-            lines = file.read().splitlines()
-    except FileNotFoundError:
-        return []
-    rows = []
-    for line in lines:
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            continue
-    return [row for row in rows if isinstance(row, dict)]
+        return float(TrainingLog(directory).latest().get("seconds", 0.0))
+    except (OSError, DamagedFileError):
+        return 0.0
 
 
 class Watcher:

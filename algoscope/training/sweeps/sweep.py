@@ -18,9 +18,9 @@ from pathlib import Path
 from threading import current_thread, main_thread
 from typing import Literal
 
-from algoscope.foundation.files import held, is_held
+from algoscope.foundation.locks import held, is_held
 from algoscope.foundation.progress import Progress, shown, silent
-from algoscope.foundation.validation import require_at_least
+from algoscope.foundation.validation import InvalidValueError, require_at_least
 from algoscope.training.config import TrainingConfig
 from algoscope.training.sweeps.engines import (
     DEFAULT_OPTIONS,
@@ -163,6 +163,13 @@ def train_run(job: Job) -> Outcome | Unsettled:
     """Train a run from its last save, unless it has ended or another trains it."""
     if job.stop.exists():
         return "stopped"
+    try:
+        return _train_held(job)
+    except (OSError, InvalidValueError) as error:  # of its lock: a link, no permission
+        return record_outcome(job.config, job.directory, "failed", str(error))
+
+
+def _train_held(job: Job) -> Outcome | Unsettled:
     with held(job.directory) as free:
         if not free:
             return "locked"
@@ -184,8 +191,9 @@ def train_run(job: Job) -> Outcome | Unsettled:
 def _train(job: Job, start_over: bool) -> Outcome | Unsettled:
     import jax
 
+    from algoscope.training.log import METRICS
     from algoscope.training.loop import TrainingDivergedError, data_mesh
-    from algoscope.training.run import METRICS, STATE, InterruptedRunError, Run, execute
+    from algoscope.training.run import STATE, InterruptedRunError, Run, execute
 
     forgotten = (OUTCOME, STATE, METRICS) if start_over else (OUTCOME,)
     for name in forgotten:
@@ -262,7 +270,6 @@ def _result(future: Future, job: Job) -> Outcome | Unsettled:
         return future.result()
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
-        with held(job.directory) as free:
-            if not free:
-                return "locked"
-            return record_outcome(job.config, job.directory, "failed", reason)
+        if is_held(job.directory):
+            return "locked"
+        return record_outcome(job.config, job.directory, "failed", reason)

@@ -9,7 +9,7 @@ import pytest
 from support.refusals import refuses
 from support.sweeping import GRID, bits, caught, finish, start, statuses, wait_for
 
-from algoscope.foundation.files import is_held, owner
+from algoscope.foundation.locks import is_held, owner
 from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
 from algoscope.training.sweeps import EngineOptions
 from algoscope.training.sweeps.engines import Inline, open_engine

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 from support.sweeping import TINY
 
-from algoscope.foundation.files import held
+from algoscope.foundation.locks import held
 from algoscope.training.config import core_seconds
 from algoscope.training.sweeps import RunStatus, SweepStatus
 from algoscope.training.sweeps.store import (

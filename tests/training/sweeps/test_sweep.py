@@ -123,7 +123,7 @@ def test_bad_choices_are_refused_before_anything_is_written(how, message, tmp_pa
 
 def test_progress_receives_the_steps_of_all_runs(tmp_path, monkeypatch):
     def execute(run, **how):
-        run.log({"step": run.config.steps, "loss": 1.5, "seconds": 3.0})
+        run.log.add({"step": run.config.steps, "loss": 1.5, "seconds": 3.0})
         for name in ("model.safetensors", "README.md", "evaluation.json"):
             (run.directory / name).touch()
 
