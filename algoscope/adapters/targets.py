@@ -55,7 +55,7 @@ def load_target(text: str, timeout: float = TIMEOUT) -> Predictor | BlackBox:
     kind, colon, rest = text.partition(":")
     if colon and kind in _KINDS:
         return _KINDS[kind](text, rest, timeout)
-    if text in shipped_models() or (text and Path(text).is_dir()):
+    if text in shipped_models() or (text and _is_directory(text)):
         return InContextLearner.from_pretrained(text)
     if "/" in text:
         raise _rejection("be a directory that exists", text)
@@ -116,6 +116,13 @@ def _opened(
     return from_torch(module, dim, layers=path, max_examples=max_examples, name=text)
 
 
+def _is_directory(text: str) -> bool:
+    try:
+        return Path(text).is_dir()
+    except (OSError, ValueError):  # too long to be a name, or not one
+        return False
+
+
 def _reference(text: str) -> Predictor:
     try:
         return parse_predictor(text)
@@ -143,7 +150,7 @@ def _regressor(text: str, call: str, timeout: float) -> EstimatorPredictor:
         unnamed = getattr(tree, "args", None) or len(arguments) < len(keywords)
         if unnamed or not isinstance(function, ast.Name):
             raise ValueError("not a call with keywords")
-    except (ValueError, SyntaxError, TypeError):
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         rule = "be a class with literal keyword arguments after sklearn:"
         remedy = "For example: sklearn:Ridge(alpha=0.3)."
         raise _rejection(rule, text, remedy) from None

@@ -7,6 +7,8 @@ commands print short messages to the standard error stream, with the functions b
 
 import sys
 
+from algoscope.foundation.text import LONGEST_MESSAGE, visible
+
 
 class UsageError(Exception):
     """A command that cannot be run as it was typed; the message is a plain sentence."""
@@ -14,9 +16,16 @@ class UsageError(Exception):
 
 def complain(message: object) -> None:
     """Print in one line why something failed."""
-    print(f"algoscope: {message}", file=sys.stderr, flush=True)
+    print(
+        f"algoscope: {visible(message, LONGEST_MESSAGE)}", file=sys.stderr, flush=True
+    )
 
 
 def note(message: object) -> None:
     """Print what is about to happen."""
-    print(message, file=sys.stderr, flush=True)
+    print(visible(message, LONGEST_MESSAGE), file=sys.stderr, flush=True)
+
+
+def show(text: object) -> None:
+    """Print an answer, line by line; control characters in it are made visible."""
+    print("\n".join(visible(line) for line in str(text).split("\n")), flush=True)

@@ -1,13 +1,16 @@
 """`algoscope build`: write a transformer that runs an algorithm."""
 
 import inspect
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 
+from algoscope.cli import show
 from algoscope.cli.console import NumExamples, given
+from algoscope.cli.destinations import require_directory
 from algoscope.foundation.files import json_text
 from algoscope.foundation.validation import InvalidValueError, require_at_least
 
@@ -71,6 +74,8 @@ class Build:
     """Use the modern block, for algorithms that do not divide."""
     out: Path | None = None
     """The directory to write the learner to. By default only the listing is shown."""
+    overwrite: bool = False
+    """Replace another model in that directory."""
     list: bool = False
     """List the algorithms and stop."""
     json: bool = False
@@ -111,6 +116,8 @@ def run_build(command: Build) -> None:
         command.layer_norm_epsilon,
         command.pre_norm,
     )
+    if command.out is not None:
+        _require_free(command.out, construction, command.overwrite)
     compiled = construction.compile()
     if command.out is not None:
         save_construction(construction, compiled, command.out)
@@ -124,12 +131,26 @@ def run_build(command: Build) -> None:
         }
         print(json_text(facts))
         return
-    print("\n".join(map(str, compiled.listing)))
-    print(
+    show("\n".join(map(str, compiled.listing)))
+    show(
         f"{construction.name}: {compiled.num_layers} layers, "
         f"{compiled.hidden_size} rows, {compiled.transformer.num_parameters:,} numbers"
         + (f", in {command.out}" if command.out is not None else "")
     )
+
+
+def _require_free(out: Path, construction: Any, overwrite: bool) -> None:
+    """Reject a directory that cannot be written, or that holds another model."""
+    from algoscope.foundation.files import read_json
+    from algoscope.model.checkpoints import CONFIG
+
+    require_directory("out", out)
+    if overwrite or not os.path.lexists(out / CONFIG):
+        return
+    if read_json(out / CONFIG).get("construction") != construction.as_dict():
+        rule, got = "be a new directory", f"'{out}', which holds another model"
+        remedy = "Add --overwrite to replace it."
+        raise InvalidValueError("out", rule, got, remedy)
 
 
 def _written(command: Build) -> Any:

@@ -13,6 +13,7 @@ from algoscope.cli.console import (
     require_drawable,
     stopping_cleanly,
 )
+from algoscope.cli.destinations import require_file, write_or_rescue
 from algoscope.foundation.validation import InvalidValueError, require_at_least
 
 
@@ -61,7 +62,8 @@ def run_compare(command: Compare) -> None:
     """Compare the target with the references and print, save or draw the result."""
     if command.num_datasets is not None:
         require_at_least("num_datasets", command.num_datasets, 1)
-    require_drawable(command.figure, command.linearity_figure)
+    require_file("out", command.out)
+    require_drawable(figure=command.figure, linearity_figure=command.linearity_figure)
     from algoscope.comparison.compare import compare
     from algoscope.comparison.metrics import ALL_METRICS
     from algoscope.comparison.result import linearity_figure
@@ -86,7 +88,8 @@ def run_compare(command: Compare) -> None:
         )
     report_comparison(comparison, command)
     if command.linearity_figure:
-        save_figure(linearity_figure(comparison), command.linearity_figure)
+        drawn = linearity_figure(comparison)
+        write_or_rescue(command.linearity_figure, lambda path: save_figure(drawn, path))
 
 
 run_evaluate = run_compare

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from algoscope.cli import complain
+from algoscope.cli import complain, show
+from algoscope.cli.destinations import require_file, write_or_rescue
 from algoscope.foundation import num_cores
 from algoscope.foundation.files import json_text
-from algoscope.foundation.text import short
+from algoscope.foundation.text import short, visible
 from algoscope.foundation.validation import (
     InvalidValueError,
     require_at_least,
@@ -181,13 +182,14 @@ def find_target(command: Any) -> tuple[Any, Any]:
     return predictor, task_for(predictor, command)
 
 
-def require_drawable(*paths: Path | None) -> None:
-    """Reject figures that cannot be drawn, before anything is measured."""
+def require_drawable(**paths: Path | None) -> None:
+    """Reject figures that cannot be drawn or written, before anything is measured."""
     from algoscope.foundation.plotting import require_ending
 
-    for path in paths:
+    for option, path in paths.items():
         if path is not None:
             require_ending(path)
+            require_file(option, path)
 
 
 def print_table(
@@ -198,12 +200,12 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title), title_justify="left")
+    table = Table(title=Text(visible(title)), title_justify="left")
     for index, name in enumerate(header):
         justify = "right" if index else "left"
-        table.add_column(Text(name), justify=justify, overflow="fold")
+        table.add_column(Text(visible(name)), justify=justify, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(visible(cell)) for cell in row))
     console = Console()
     if not console.is_terminal:
         console = Console(width=PLAIN_WIDTH)
@@ -214,7 +216,7 @@ def print_comparison(comparison: "Comparison") -> None:
     """Print the table by regime and the sentence that answers."""
     header, rows = comparison.summary()
     print_table(f"SPD/d of {comparison.learner} to each reference", header, rows)
-    print(comparison.sentence)
+    show(comparison.sentence)
 
 
 def print_identification(found: "Identification") -> None:
@@ -233,11 +235,11 @@ def print_identification(found: "Identification") -> None:
     print_table(f"Which algorithm is {found.target}?", header, rows)
     for regime in found.regimes:
         span = "–".join(map(str, sorted({regime.first, regime.last})))
-        print(
+        show(
             f"{regime.name} (n = {span}): {regime.verdict}; nearest {regime.nearest} "
             f"at {short(regime.distance)}"
         )
-    print(found.sentence)
+    show(found.sentence)
 
 
 def report_comparison(comparison: Any, command: Any) -> None:
@@ -245,9 +247,10 @@ def report_comparison(comparison: Any, command: Any) -> None:
     from algoscope.foundation.plotting import save_figure
 
     if command.out:
-        comparison.save(command.out)
+        write_or_rescue(command.out, comparison.save)
     if command.figure:
-        save_figure(comparison.plot(), command.figure)
+        figure = comparison.plot()
+        write_or_rescue(command.figure, lambda path: save_figure(figure, path))
     if command.json:
         print(json_text(asdict(comparison)))
         return

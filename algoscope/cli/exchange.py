@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from algoscope.cli import show
 from algoscope.cli.console import Model
 from algoscope.foundation.files import json_text
 
@@ -77,7 +78,7 @@ def _print(learner: Any, command: Export | Import, about: dict[str, str]) -> Non
     if command.json:
         print(json_text(facts))
         return
-    print(
+    show(
         f"{learner.name}: d = {learner.dim}, up to {learner.max_examples} examples, "
         f"L = {transformer.num_layers}, H = {hidden}, M = {heads}, "
         f"{transformer.num_parameters:,} numbers, in {command.out}"

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from algoscope.cli import show
 from algoscope.cli.console import (
     ModuleOptions,
     Opened,
@@ -13,6 +14,7 @@ from algoscope.cli.console import (
     stopping_cleanly,
     task_for,
 )
+from algoscope.cli.destinations import require_directory, write_or_rescue
 from algoscope.foundation.files import json_text
 
 
@@ -55,13 +57,18 @@ def run_layers(command: Layers) -> None:
     from algoscope.foundation.progress import shown
     from algoscope.layerwise import LayersConfig, layers
 
+    require_directory("out", command.out)
     config = replace(LayersConfig(), **command.changes)
     learner = find_opened(command.target, command)
     task = task_for(learner, command)
     with stopping_cleanly(), shown(True, plain=True) as progress:
         result = layers(learner, task, config, progress=progress)
-    result.save(command.out)
-    save_figure(result.plot(), command.out / f"layers.{command.format}")
+
+    def write(out: Path) -> None:
+        result.save(out)
+        save_figure(result.plot(), out / f"layers.{command.format}")
+
+    write_or_rescue(command.out, write)
     if command.json:
         print(json_text(result.summary()))
         return
@@ -80,4 +87,4 @@ def _print(result: Any, out: Path) -> None:
         nearest = [f"{each.shown} ({short(each.distance)})" for each in matches]
         rows.append([row["name"], *map(short, cells), *nearest])
     print_table(f"What {result.learner} would answer after each layer", header, rows)
-    print(f"{result.sentence}\nResult and figure: {out}")
+    show(f"{result.sentence}\nResult and figure: {out}")

@@ -1,27 +1,29 @@
 """`algoscope <command>`: finding the command and the exit status.
 
-Exit status: 0 done, 1 failed, 2 bad input (one line), 130 interrupted and saved.
+Exit status: 0 done, 1 failed, 2 bad input (one line each), 130 interrupted and saved.
 The list of commands needs no parser, and a command only its own, so that help is
 instant.
 """
 
 import contextlib
 import io
+import os
 import re
 import sys
+import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import reduce
 from importlib import import_module
+from importlib.metadata import version
 from operator import or_
 from types import ModuleType
 from typing import Annotated, Any, cast
 
 from algoscope.cli import UsageError, complain
-from algoscope.foundation.validation import (
-    InvalidTypeError,
-    InvalidValueError,
-    require_choice,
-)
+from algoscope.cli.failures import FAILED, explain
+from algoscope.cli.interrupts import INTERRUPTED, leave, stopping_on_request
+from algoscope.foundation.validation import require_choice
 
 ABOUT = "See which learning algorithm an in-context learner runs."
 # Name: what it does. A command is a file of the same name, but for those in `FILES`.
@@ -51,6 +53,7 @@ COMMANDS = {
     "demo": "Train a small learner and ask which algorithm the shipped d = 8 model "
     "runs.",
 }
+DEBUG = "--debug"  # shows the traceback of a failure
 FILES = {
     "evaluate": "compare",
     "export": "exchange",
@@ -72,14 +75,15 @@ def _overview() -> str:
     lines = [f"  {name:<{width}}  {about}" for name, about in COMMANDS.items()]
     return "\n".join(
         [
-            "usage: algoscope [-h] COMMAND …",
+            "usage: algoscope [-h] [--version] [--debug] COMMAND …",
             "",
             ABOUT,
             "",
             "commands:",
             *lines,
             "",
-            "algoscope COMMAND --help explains a command.",
+            "algoscope COMMAND --help explains a command; --debug shows the traceback "
+            "of a failure.",
         ]
     )
 
@@ -128,20 +132,55 @@ def _one_line(boxed: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and exit with its status."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    """Run one command and exit with its status.
+
+    Without `arguments` this is the program itself, with those that it was given.
+    """
+    with stopping_on_request() as requests:
+        try:
+            status = _run(list(sys.argv[1:] if arguments is None else arguments))
+        except KeyboardInterrupt as interrupt:
+            requests.end()
+            complain(str(interrupt) or "interrupted.")
+            status = INTERRUPTED
+        if requests.made and not status:  # lost so late that the work is done
+            status = INTERRUPTED
+    if arguments is None and status == INTERRUPTED:
+        leave(status)
+    if status:
+        sys.exit(status)
+
+
+def _run(given: list[str]) -> int:
+    """Run a command and return its exit status; every failure is told in one line."""
     if given in (["-h"], ["--help"]):
         print(_overview())
-        return
+        return 0
+    if given == ["--version"]:
+        print(f"algoscope {version('algoscope')}")
+        return 0
+    debugging = DEBUG in given
     try:
-        if not given:
-            raise UsageError("No command given. Try `algoscope --help`.")
-        command = _parse(given)
-        name = type(command).__name__.lower()
-        getattr(_module(name), f"run_{name}")(command)
-    except (InvalidValueError, InvalidTypeError, UsageError) as error:
-        complain(error)
-        sys.exit(2)
-    except KeyboardInterrupt as interrupt:
-        complain(str(interrupt) or "interrupted.")
-        sys.exit(130)
+        _call([each for each in given if each != DEBUG])
+    except SystemExit as stop:  # of the parser, and of commands that failed
+        code = 0 if stop.code is None else stop.code
+        return code if isinstance(code, int) else FAILED
+    except BrokenPipeError:  # whoever read the output has closed it, as `head` does
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as error:
+        if debugging:
+            traceback.print_exc()
+        failure = explain(error)
+        complain(failure.message)
+        return failure.status
+    return 0
+
+
+def _call(given: list[str]) -> None:
+    if not given:
+        raise UsageError("No command given. Try `algoscope --help`.")
+    command = _parse(given)
+    name = type(command).__name__.lower()
+    getattr(_module(name), f"run_{name}")(command)

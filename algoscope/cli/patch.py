@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from algoscope.cli import show
 from algoscope.cli.console import (
     ModuleOptions,
     Opened,
@@ -13,6 +14,7 @@ from algoscope.cli.console import (
     regression_for,
     stopping_cleanly,
 )
+from algoscope.cli.destinations import require_directory, write_or_rescue
 from algoscope.foundation.files import json_text
 
 
@@ -55,13 +57,18 @@ def run_patch(command: Patch) -> None:
     from algoscope.foundation.progress import shown
     from algoscope.patching import find_budget, patch
 
+    require_directory("out", command.out)
     config = replace(find_budget(command.budget), **command.changes)
     learner = find_opened(command.learner, command)
     task = regression_for(learner, command)
     with stopping_cleanly(), shown(True, plain=True) as progress:
         result = patch(learner, task, config, target=command.target, progress=progress)
-    result.save(command.out)
-    save_figure(result.plot(), command.out / f"patching.{command.format}")
+
+    def write(out: Path) -> None:
+        result.save(out)
+        save_figure(result.plot(), out / f"patching.{command.format}")
+
+    write_or_rescue(command.out, write)
     if command.json:
         print(json_text(result.summary()))
         return
@@ -93,4 +100,4 @@ def _print(result: Any, out: Path) -> None:
     print_table(title, list(COLUMNS.values()), rows)
     largest = [f"{a['without']} {short(a['spd_ols'])}" for a in found["parts"][:3]]
     without = f"; it is largest without {', '.join(largest)}" if largest else ""
-    print(f"SPD(OLS)/d is {short(found['intact'])}{without}.\nResult and figure: {out}")
+    show(f"SPD(OLS)/d is {short(found['intact'])}{without}.\nResult and figure: {out}")

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from algoscope.cli import note
+from algoscope.cli import note, show
 from algoscope.cli.console import (
     ModuleOptions,
     Opened,
@@ -15,6 +15,7 @@ from algoscope.cli.console import (
     stopping_cleanly,
     use_all_cores,
 )
+from algoscope.cli.destinations import require_directory, write_or_rescue
 from algoscope.foundation.files import json_text
 from algoscope.foundation.text import short
 from algoscope.foundation.validation import InvalidValueError, require_at_least
@@ -105,6 +106,7 @@ def run_probe(command: Probe) -> None:
     )
     from algoscope.probing.targets import find_targets, target_sizes
 
+    require_directory("out", command.out)
     config = replace(find_budget(command.budget), **command.changes)
     if command.steps is not None and command.num_training is None:
         require_at_least("steps", command.steps, 1)
@@ -126,15 +128,19 @@ def run_probe(command: Probe) -> None:
             directory=command.out / "chunks",
             progress=progress,
         )
-    result.save(command.out)
-    places = {name: command.out / f"{name}.{command.format}" for name in FIGURES}
-    save_figure(result.plot(), places["layers"])
-    by_prefix = prefixes_figure(result, kind=result.kinds[-1])
-    save_figure(by_prefix, places["prefixes"])
-    attention = attention_figure(result, kind=result.kinds[-1])
-    save_figure(attention, places["attention"])
-    if controls:
-        save_figure(controls_figure(result), places["controls"])
+
+    def write(out: Path) -> None:
+        result.save(out)
+        places = {name: out / f"{name}.{command.format}" for name in FIGURES}
+        save_figure(result.plot(), places["layers"])
+        by_prefix = prefixes_figure(result, kind=result.kinds[-1])
+        save_figure(by_prefix, places["prefixes"])
+        attention = attention_figure(result, kind=result.kinds[-1])
+        save_figure(attention, places["attention"])
+        if controls:
+            save_figure(controls_figure(result), places["controls"])
+
+    write_or_rescue(command.out, write)
     if command.json:
         print(json_text(result.summary()))
         return
@@ -175,7 +181,7 @@ def _print(result: Any, out: Path) -> None:
     header += ["error/variance (95 %)"]
     header += ["at the input", "control − learner (95 %)"]
     print_table(f"What {result.learner} encodes", header, rows)
-    print(f"Result and figures: {out}")
+    show(f"Result and figures: {out}")
 
 
 def _range(interval: list[float]) -> str:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import tyro
 
+from algoscope.cli import show
+from algoscope.cli.destinations import require_file
 from algoscope.foundation.files import json_text
 
 
@@ -28,6 +30,7 @@ class Report:
 
 def run_report(command: Report) -> None:
     """Write the page and say where it is."""
+    require_file("out", command.out)
     from algoscope.reporting import report
 
     written = report(command.paths, command.out, title=command.title)
@@ -36,4 +39,4 @@ def run_report(command: Report) -> None:
         return
     results = f"{written.sections} result{'s' if written.sections != 1 else ''}"
     size = f"{written.bytes / 1e6:.1f} MB"
-    print(f"{written.out}: {results}, {written.claims} claims, {size}.")
+    show(f"{written.out}: {results}, {written.claims} claims, {size}.")

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from algoscope.cli import UsageError, complain, note
+from algoscope.cli import UsageError, complain, note, show
 from algoscope.cli.console import use_all_cores
+from algoscope.cli.destinations import require_directory
 from algoscope.foundation.files import json_text
 from algoscope.foundation.validation import (
     InvalidValueError,
@@ -84,6 +85,8 @@ def run_reproduce(command: Reproduce) -> None:
     from algoscope.experiments import find_experiment
     from algoscope.experiments.learners import NoLearnerError
 
+    require_directory("out", command.results)
+    require_directory("store", command.store)
     use_all_cores()
     experiments = [find_experiment(name) for name in names]
     for each in experiments:
@@ -142,7 +145,7 @@ def _redraw(names: list[str], command: Reproduce) -> None:
         return
     for name, figures in drawn.items():
         for figure in figures:
-            print(f"{command.results / name / figure}.svg and .png")
+            show(f"{command.results / name / figure}.svg and .png")
 
 
 def _say_costs(experiments: list[Any], command: Reproduce) -> None:
@@ -181,11 +184,11 @@ def _print_record(record: Any, directory: Path) -> None:
     from algoscope.foundation.text import duration
 
     spent = duration(record.seconds)
-    print(f"\n{record.figure}: {record.title} ({spent} of computing)")
+    show(f"\n{record.figure}: {record.title} ({spent} of computing)")
     for finding in record.findings:
-        print(f"  {finding}")
+        show(f"  {finding}")
     for claim in record.claims:
         reason = f" {claim.reason}" if claim.reason else ""
-        print(f"  [{claim.verdict}] {claim.name}.{reason}")
+        show(f"  [{claim.verdict}] {claim.name}.{reason}")
     figures = ", ".join(f"{figure}.svg" for figure in record.figures)
-    print(f"  Data and figures: {directory} ({figures})", flush=True)
+    show(f"  Data and figures: {directory} ({figures})")

@@ -16,9 +16,10 @@ from rich.text import Text
 
 from algoscope.cli import complain, note
 from algoscope.cli.console import print_table, training_options
+from algoscope.cli.destinations import require_directory
 from algoscope.foundation import num_cores
 from algoscope.foundation.files import json_text
-from algoscope.foundation.text import duration, short
+from algoscope.foundation.text import duration, short, visible
 from algoscope.foundation.validation import require_choice
 from algoscope.training.config import TrainingConfig, estimated_seconds, preset
 from algoscope.training.sweeps.engines import EngineKind, EngineOptions
@@ -128,6 +129,7 @@ def run_sweep(command: Sweep) -> None:
     if isinstance(action, ShowStatus):
         _show(_configs(saved_sweeps(action.store).values()), action.store, action.json)
         return
+    require_directory("store", action.store)
     if isinstance(action, RunSweep):
         sweeps = [SavedSweep(action.expanded, action.evaluation_datasets)]
     else:
@@ -234,7 +236,7 @@ def rows(
             short(run.loss),
             short(run.spd_ols),
             _left(run),
-            run.reason.partition(". ")[0],
+            visible(run.reason.partition(". ")[0], 200),
         ]
         for run in runs
     ]
@@ -295,12 +297,10 @@ def _plain_watcher() -> Callable[[SweepStatus], None]:
         for run in new:
             values = " ".join(f"{name}={_shown(run.config, name)}" for name in names)
             reason = f": {run.reason}" if run.reason else ""
-            print(
+            note(
                 f"{run.config.run_id}  {values}  {run.state}{reason}  "
                 f"step {run.step}/{run.config.steps}  loss {short(run.loss)}  "
-                f"SPD(OLS)/d {short(run.spd_ols)}  ({_headline(status)})",
-                file=sys.stderr,
-                flush=True,
+                f"SPD(OLS)/d {short(run.spd_ols)}  ({_headline(status)})"
             )
 
     return watch

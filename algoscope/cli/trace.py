@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from algoscope.cli import show
 from algoscope.foundation.files import json_text
 from algoscope.foundation.validation import InvalidValueError, require_at_least
 
@@ -58,7 +59,7 @@ def run_trace(command: Trace) -> None:
     if command.json:
         print(json_text(as_records(steps)))
     else:
-        print(as_text(steps, command.show, command.layer or 0))
+        show(as_text(steps, command.show, command.layer or 0))
 
 
 def _trace_chain(command: Trace) -> list[Any]:

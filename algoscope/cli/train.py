@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from algoscope.cli import complain, note
+from algoscope.cli import complain, note, show
 from algoscope.cli.console import given, training_options
+from algoscope.cli.destinations import require_directory
 from algoscope.foundation import cores_for_batch, num_cores
 from algoscope.foundation.files import json_text
 from algoscope.foundation.validation import InvalidValueError, require_at_least
@@ -74,6 +75,14 @@ def run_train(command: Train) -> None:
         require_at_least("devices", command.devices, 1)
     require_at_least("evaluation_datasets", command.evaluation_datasets, 1)
     out = command.out or Path("runs") / f"{command.preset}-{config.run_id}"
+    name = command.name or command.preset
+    if not name.isprintable():
+        raise InvalidValueError("name", "hold printable characters", repr(name))
+    require_directory("out", out)
+    if command.resume and not (out / "config.json").is_file():
+        rule = "hold a run to resume it"
+        remedy = "Leave out --resume to start it there."
+        raise InvalidValueError("out", rule, f"'{out}' without one", remedy)
 
     import jax
 
@@ -102,7 +111,6 @@ def run_train(command: Train) -> None:
     )
     if run.finished:
         note("This run is finished.")
-    name = command.name or command.preset
     try:
         with lock, shown(True, plain=True) as progress:
             execute(
@@ -123,7 +131,7 @@ def run_train(command: Train) -> None:
     if command.json:
         print(json_text({"run_id": config.run_id, "out": str(out), **last}))
         return
-    print(
+    show(
         f"{name}: loss {last['loss']:.4f}, SPD(OLS)/d {short(last.get('spd_ols'))}, "
         f"SPD(Bayes)/d {short(last.get('spd_bayes'))} after {config.steps:,} steps and "
         f"{duration(last['seconds'])}. Model: {out}"

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
 
-from algoscope.foundation.text import duration
+from algoscope.foundation.text import duration, visible
 
 PLAIN_SECONDS = 10.0  # between two lines, when the output is not a terminal
 NOTEBOOK_SECONDS = 0.2  # between two updates of a bar
@@ -111,6 +111,7 @@ def _terminal_bars() -> Iterator[Progress]:
         tasks: dict[str, Any] = {}
 
         def report(stage: str, done: int, total: int | None, note: str = "") -> None:
+            stage, note = visible(stage), visible(note)
             if _has_no_steps(done, total):
                 bars.console.print(stage, markup=False, highlight=False)
                 return
@@ -158,7 +159,8 @@ def _lines() -> Progress:
         count = f"{done:,}" if total is None else f"{done:,}/{total:,}"
         count = "" if _has_no_steps(done, total) else count
         parts = [stage, count, note, pace.left(stage, done, total)]
-        print("  ".join(filter(None, parts)), file=sys.stderr, flush=True)
+        line = visible("  ".join(filter(None, parts)))
+        print(line, file=sys.stderr, flush=True)
 
     return report
 

@@ -10,6 +10,10 @@ import numbers
 from collections.abc import Iterable
 from typing import Any
 
+LARGEST = 2**31 - 1  # counts, sizes and seeds are 32-bit integers in XLA
+MOST_DIMENSIONS = 10_000  # XᵀX has d² entries
+MOST_STEPS = 1_000_000  # of an iterative predictor, per prediction
+
 
 class InvalidValueError(ValueError):
     """A value that breaks a rule.
@@ -39,11 +43,23 @@ def _require_number(name: str, value: Any, kind: type, word: str) -> None:
         raise InvalidTypeError(name, f"be {word}", repr(value))
 
 
-def require_at_least(name: str, value: Any, least: int, remedy: str = "") -> None:
-    """Reject anything but an integer ≥ `least`."""
+def require_at_least(
+    name: str, value: Any, least: int, remedy: str = "", *, most: int = LARGEST
+) -> None:
+    """Reject anything but an integer ≥ `least`, and numbers too large to compute with.
+
+    Example:
+        >>> try:
+        ...     require_at_least("steps", 10**20, 1)
+        ... except ValueError as error:
+        ...     print(error)
+        `steps` must be at most 2147483647, got 100000000000000000000.
+    """
     _require_number(name, value, numbers.Integral, "an integer")
     if value < least:
         raise InvalidValueError(name, f"be at least {least}", value, remedy)
+    if value > most:
+        raise InvalidValueError(name, f"be at most {most}", value, remedy)
 
 
 def require_positive(name: str, value: Any, remedy: str = "") -> None:

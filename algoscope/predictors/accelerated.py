@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from algoscope.foundation.validation import (
+    MOST_STEPS,
     InvalidValueError,
     require_at_least,
     require_not_negative,
@@ -51,7 +52,7 @@ def heavy_ball(learning_rate: float, momentum: float, steps: int) -> LinearPredi
     require_not_negative("momentum", momentum)
     if momentum >= 1:
         raise InvalidValueError("momentum", "be below 1", momentum)
-    require_at_least("steps", steps, 1)
+    require_at_least("steps", steps, 1, most=MOST_STEPS)
     return LinearPredictor(
         name_call("HeavyBall", learning_rate, momentum, steps),
         last_iterate(
@@ -107,7 +108,7 @@ def chebyshev(steps: int, low: float, high: float) -> LinearPredictor:
         >>> chebyshev(4, 0.2, 2.5).name
         'Chebyshev(4, 0.2, 2.5)'
     """
-    require_at_least("steps", steps, 1)
+    require_at_least("steps", steps, 1, most=MOST_STEPS)
     require_positive("low", low)
     require_positive("high", high)
     if low > high:
@@ -153,7 +154,7 @@ def conjugate_gradients(steps: int) -> LinearPredictor:
         >>> conjugate_gradients(3).name
         'ConjugateGradients(3)'
     """
-    require_at_least("steps", steps, 1)
+    require_at_least("steps", steps, 1, most=MOST_STEPS)
     return LinearPredictor(
         name_call("ConjugateGradients", steps),
         last_iterate(conjugate_gradients_iterates, num_steps=steps),
@@ -198,7 +199,7 @@ def newton(steps: int) -> LinearPredictor:
         >>> newton(4).name
         'Newton(4)'
     """
-    require_at_least("steps", steps, 0)
+    require_at_least("steps", steps, 0, most=MOST_STEPS)
     return LinearPredictor(
         name_call("Newton", steps), last_iterate(newton_iterates, num_steps=steps)
     )

@@ -142,7 +142,7 @@ def _read_call(text: str) -> tuple[str, list[Any], dict[str, Any]]:
             options = {k.arg.lower(): _literal(k.value) for k in call.keywords if k.arg}
             if len(options) == len(call.keywords):
                 return call.func.id, [_literal(node) for node in call.args], options
-    except (SyntaxError, ValueError, TypeError):
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         pass
     rule = "be a name, or a call with plain arguments such as 'ridge(0.1)'"
     raise InvalidValueError("predictor", rule, repr(text))

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from algoscope.foundation.validation import (
+    MOST_STEPS,
     InvalidValueError,
     require_at_least,
     require_not_negative,
@@ -121,7 +122,7 @@ def gd(learning_rate: float, steps: int = 1, penalty: float = 0.0) -> LinearPred
         ('GD(0.02)', 'GD(0.02, steps=8, penalty=0.1)')
     """
     require_positive("learning_rate", learning_rate)
-    require_at_least("steps", steps, 1)
+    require_at_least("steps", steps, 1, most=MOST_STEPS)
     require_not_negative("penalty", penalty)
     return LinearPredictor(
         name_call(
@@ -181,7 +182,7 @@ def gd_plus_plus(
     """
     require_positive("learning_rate", learning_rate)
     require_not_negative("curvature", curvature)
-    require_at_least("steps", steps, 1)
+    require_at_least("steps", steps, 1, most=MOST_STEPS)
     return LinearPredictor(
         name_call("GD++", learning_rate, curvature, steps),
         last_iterate(
@@ -282,7 +283,7 @@ def preconditioned_gd(
         'PreconditionedGD(0.02, 4)'
     """
     require_positive("learning_rate", learning_rate)
-    require_at_least("steps", steps, 1)
+    require_at_least("steps", steps, 1, most=MOST_STEPS)
     if covariance is None:
         inverse = None
     else:

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from algoscope.foundation.validation import (
+    MOST_STEPS,
     InvalidValueError,
     require_at_least,
     require_not_negative,
@@ -124,7 +125,7 @@ def tuned_gd(
         >>> tuned.name.startswith("GD(0.0"), tuned.name.endswith("steps=4)")
         (True, True)
     """
-    require_at_least("steps", steps, 1)
+    require_at_least("steps", steps, 1, most=MOST_STEPS)
     require_at_least("num_examples", num_examples, 1)
     require_at_least("num_datasets", num_datasets, 1)
     keys = jax.random.split(jax.random.key(seed), num_datasets)

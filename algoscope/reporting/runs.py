@@ -110,7 +110,7 @@ def runs_section(directory: Path, runs: Sequence[Path]) -> Section:
 
 
 def _damaged_row(path: Path, error: Exception) -> tuple[str, ...]:
-    """Return the row of a run that cannot be read: the others are shown all the same."""
+    """Return the row of a run that cannot be read, with the reason."""
     blank = ("–",) * (len(RUNS_HEADER) - 2)
     return (path.name, *blank, f"damaged: {one_line(str(error), 120)}")
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from algoscope.foundation.validation import (
+    MOST_DIMENSIONS,
     require_at_least,
     require_not_negative,
     require_positive,
@@ -45,7 +46,7 @@ class LinearRegression:
     noise_variance: float = 0.0  # σ²
 
     def __post_init__(self):
-        require_at_least("dim", self.dim, 1)
+        require_at_least("dim", self.dim, 1, most=MOST_DIMENSIONS)
         require_positive(
             "prior_variance",
             self.prior_variance,
@@ -89,7 +90,7 @@ class FixedWeights:
     noise_variance: float = 0.0  # σ²
 
     def __post_init__(self):
-        require_at_least("dim", self.dim, 1)
+        require_at_least("dim", self.dim, 1, most=MOST_DIMENSIONS)
         require_not_negative("noise_variance", self.noise_variance)
 
     @classmethod
