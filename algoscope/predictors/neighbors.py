@@ -4,6 +4,7 @@ Their hypotheses are not linear in the query, so they have no weights.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, get_args
 
 import jax
@@ -14,11 +15,10 @@ from jaxtyping import Array, Bool, Float
 from algoscope.foundation.validation import (
     require_at_least,
     require_choice,
-    require_examples,
     require_positive,
-    require_query,
 )
 from algoscope.predictors.protocols import Number, name_call
+from algoscope.predictors.safe_numbers import predict_safely
 
 Weighting = Literal["uniform", "weighted"]
 
@@ -55,8 +55,9 @@ class NearestNeighbors:
         query: Float[Array, " dim"],
         /,
     ) -> Float[Array, ""]:
-        require_examples(x, y)
-        require_query(query, x.shape[1])
+        return predict_safely(self._predict, x, y, query)
+
+    def _predict(self, x: Array, y: Array, query: Array) -> Array:
         distances = jnp.sum((x - query[None]) ** 2, axis=-1)
         return self._mean_label(distances[None], y)[0]
 
@@ -64,7 +65,9 @@ class NearestNeighbors:
         self, x: Float[Array, "examples dim"], y: Float[Array, " examples"], /
     ) -> Float[Array, " examples"]:
         """Return the prediction at each xᵢ from the examples before it."""
-        require_examples(x, y)
+        return predict_safely(self._predict_prefixes, x, y)
+
+    def _predict_prefixes(self, x: Array, y: Array) -> Array:
         distances = jnp.sum((x[:, None] - x[None]) ** 2, axis=-1)
         future = np.triu(np.ones((len(x), len(x)), bool))
         return self._mean_label(jnp.where(future, jnp.inf, distances), y)
@@ -159,8 +162,9 @@ class KernelSmoother:
         query: Float[Array, " dim"],
         /,
     ) -> Float[Array, ""]:
-        require_examples(x, y)
-        require_query(query, x.shape[1])
+        return predict_safely(self._predict, x, y, query)
+
+    def _predict(self, x: Array, y: Array, query: Array) -> Array:
         squares = jnp.sum((x - query[None]) ** 2, axis=-1)
         seen = np.ones((1, len(x)), bool)
         return kernel_predictions(squares[None], y, seen, self.bandwidth)[0]
@@ -169,8 +173,8 @@ class KernelSmoother:
         self, x: Float[Array, "examples dim"], y: Float[Array, " examples"], /
     ) -> Float[Array, " examples"]:
         """Return the prediction at each xᵢ from the examples before it."""
-        require_examples(x, y)
-        return kernel_prefix_predictions(x, y, bandwidth=self.bandwidth)
+        smooth = partial(kernel_prefix_predictions, bandwidth=self.bandwidth)
+        return predict_safely(smooth, x, y)
 
 
 def nadaraya_watson(bandwidth: float) -> KernelSmoother:

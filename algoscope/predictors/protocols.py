@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from algoscope.foundation.validation import require_examples, require_query
+from algoscope.foundation.validation import require_examples
+from algoscope.predictors.safe_numbers import predict_safely
 
 Number = float | Float[Array, ""]  # a hyper-parameter, which JAX may trace
 
@@ -148,9 +149,7 @@ class LinearPredictor:
         query: Float[Array, " dim"],
         /,
     ) -> Float[Array, ""]:
-        require_examples(x, y)
-        require_query(query, x.shape[1])
-        return self.weights(x, y) @ query
+        return predict_safely(lambda x, y, q: self.weights(x, y) @ q, x, y, query)
 
     def influence(
         self,
@@ -165,8 +164,9 @@ class LinearPredictor:
         self, x: Float[Array, "examples dim"], y: Float[Array, " examples"], /
     ) -> Float[Array, " examples"]:
         """Return wᵢ₋₁ᵀxᵢ for i = 1, …, n."""
-        require_examples(x, y)
-        return jnp.sum(self.prefix_weights(x, y)[:-1] * x, axis=-1)
+        return predict_safely(
+            lambda x, y: jnp.sum(self.prefix_weights(x, y)[:-1] * x, axis=-1), x, y
+        )
 
 
 def name_call(family: str, *values: object, **options: object) -> str:
