@@ -13,6 +13,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import fields, is_dataclass
 from functools import reduce
 from importlib import import_module
 from importlib.metadata import version
@@ -67,7 +68,30 @@ def _module(name: str) -> ModuleType:
 
 
 def _options(name: str) -> type:
-    return getattr(_module(name), name.capitalize())
+    module = _module(name)
+    for each in list(vars(module).values()):
+        if isinstance(each, type) and is_dataclass(each):
+            _say_no_empty_defaults(each)
+    return getattr(module, name.capitalize())
+
+
+def _say_no_empty_defaults(options: type) -> None:
+    """Keep help from ending in "(default: None)": its sentence says what None means."""
+    import tyro
+
+    silent = tyro.conf.arg(help_behavior_hint="")
+    for each in fields(options):
+        hints = next(
+            kind.__annotations__
+            for kind in options.__mro__
+            if each.name in kind.__dict__.get("__annotations__", {})
+        )
+        said = getattr(hints[each.name], "__metadata__", ())
+        told = any(
+            getattr(item, "help_behavior_hint", None) is not None for item in said
+        )
+        if each.default in (None, ()) and not told:
+            hints[each.name] = Annotated[hints[each.name], silent]
 
 
 def _overview() -> str:
