@@ -21,6 +21,7 @@ from algoscope.adapters.batched import BATCH, CausalPredictor, as_numpy
 from algoscope.adapters.black_box import TIMEOUT, Failures
 from algoscope.adapters.residual_stream import ResidualStream, find_blocks
 from algoscope.adapters.torch import TorchCall, import_torch
+from algoscope.adapters.torch_parts import Means, find_parts, name_parts, without
 from algoscope.foundation.files import digest_of_arrays
 from algoscope.foundation.user_code import describe
 from algoscope.foundation.validation import (
@@ -29,9 +30,11 @@ from algoscope.foundation.validation import (
     require_at_least,
 )
 from algoscope.model.opened import (
+    MEAN_DATASETS,
     HiddenStates,
     Inputs,
     Labels,
+    Part,
     StateEdit,
     apply_edit,
     name_layers,
@@ -188,6 +191,26 @@ class OpenedModule:
             for i in self._parts(x)
         ]
         return np.concatenate(parts)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The heads and MLPs of all blocks; none if they are not known."""
+        return name_parts(find_parts(self.blocks))
+
+    def predict_without_each(
+        self, x: Inputs, y: Labels, /
+    ) -> Iterator[tuple[Part, Float[np.ndarray, "batch examples"]]]:
+        """Yield every part, and the predictions at every x without it."""
+        x, y = self._checked(x, y)
+        known = find_parts(self.blocks)
+        means = Means(known, 2 * x.shape[1] - 1)
+        with means.watching():
+            for some in self._parts(x[:MEAN_DATASETS]):
+                self._run(x[:MEAN_DATASETS][some], y[:MEAN_DATASETS][some])
+        for part in name_parts(known):
+            with without(known[part.layer - 1], part.head, means.of(part)):
+                found = [self._run(x[some], y[some]) for some in self._parts(x)]
+            yield part, np.concatenate(found)
 
     def shuffled(self, seed: int = 0) -> "OpenedModule":
         """Return a control: a copy with the entries of each weight tensor shuffled."""

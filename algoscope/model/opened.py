@@ -14,8 +14,8 @@ returns NumPy arrays.
 Axes: `batch` datasets, `depth` = L + 1 layers, `time` = 2N − 1 tokens, `hidden` units.
 """
 
-from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -32,6 +32,7 @@ AnyKind = Array | np.ndarray
 Inputs = Float[AnyKind, "batch examples dim"]
 Labels = Float[AnyKind, "batch examples"]
 HiddenStates = Float[AnyKind, "batch depth time hidden"]
+MEAN_DATASETS = 256  # over which the mean of a part is taken
 StateEdit = Callable[[Any], Any]  # from H⁽ˡ⁾ [batch, time, hidden] to the same shape
 
 
@@ -87,6 +88,34 @@ class OpenedLearner(Protocol):
         self, x: Inputs, y: Labels, layer: int, edit: StateEdit, /
     ) -> Labels:
         """Return the prediction at every x when H⁽ˡ⁾ is replaced by edit(H⁽ˡ⁾)."""
+        ...
+
+
+class Part(NamedTuple):
+    """A head of a layer or, if `head` is None, its MLP. Layers are counted from 1."""
+
+    layer: int
+    head: int | None = None
+
+    def __str__(self) -> str:
+        what = "MLP" if self.head is None else f"head {self.head + 1}"
+        return f"layer {self.layer}, {what}"
+
+
+@runtime_checkable
+class PartedLearner(OpenedLearner, Protocol):
+    """An opened learner that can be asked without one of its heads or MLPs.
+
+    The part is replaced by its mean over the first `MEAN_DATASETS` and all positions.
+    """
+
+    @property
+    def parts(self) -> tuple[Part, ...]: ...  # none if they are not known
+
+    def predict_without_each(
+        self, x: Inputs, y: Labels, /
+    ) -> Iterator[tuple[Part, Labels]]:
+        """Yield every part, and the predictions at every x without it."""
         ...
 
 

@@ -1,6 +1,6 @@
 """Does a learner use what probes read? Three causal tests (beyond the paper's §5)."""
 
-from algoscope.patching.ablations import Part as Part
+from algoscope.model.opened import Part as Part
 from algoscope.patching.ablations import ablate as ablate
 from algoscope.patching.ablations import parts_of as parts_of
 from algoscope.patching.patch import BUDGETS as BUDGETS

@@ -6,7 +6,6 @@ b₁ ← b₁ + W₁ E[σ(…)], so the rest is a learner like any other.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,21 +16,9 @@ from jaxtyping import Array, Float
 from algoscope.comparison.predict import Inputs, Labels
 from algoscope.model.layer import TransformerLayer, layer_norm
 from algoscope.model.learner import InContextLearner
+from algoscope.model.opened import MEAN_DATASETS, Part
 from algoscope.model.tokens import encode_context
 from algoscope.model.transformer import Transformer, run_compiled
-
-MEAN_DATASETS = 256  # over which the mean of a part is taken
-
-
-class Part(NamedTuple):
-    """A head of a layer or, if `head` is None, its MLP. Layers are counted from 1."""
-
-    layer: int
-    head: int | None = None
-
-    def __str__(self) -> str:
-        what = "MLP" if self.head is None else f"head {self.head + 1}"
-        return f"layer {self.layer}, {what}"
 
 
 def parts_of(learner: InContextLearner) -> list[Part]:

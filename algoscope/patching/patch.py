@@ -24,7 +24,7 @@ from algoscope.foundation.validation import (
     require_positive,
 )
 from algoscope.model.learner import InContextLearner
-from algoscope.model.opened import OpenedLearner, predict_intact
+from algoscope.model.opened import OpenedLearner, PartedLearner, predict_intact
 from algoscope.patching.ablations import ablate_each, parts_of
 from algoscope.patching.edits import edit_readings, interchange
 from algoscope.patching.result import Map, PatchingResult
@@ -117,8 +117,8 @@ def patch(
     """Swap hidden states, edit what probes read, and ablate each head and MLP.
 
     All tests ask for the answer to a query after n examples. Heads and MLPs are known
-    in an `InContextLearner`; in other learners nothing is ablated. The default task is
-    the learner's own. The budget is `smoke` (about a minute), `cpu`, or your own.
+    in an `InContextLearner`, in a module that `export` wrote and in a GPT-2; in other
+    learners nothing is ablated. The default task is the learner's own. The budget is `smoke` (about a minute), `cpu`, or your own.
     `target` names the weights that edits read and change, one number per dimension.
 
     Example:
@@ -220,7 +220,8 @@ def _ablations(
     )
     reference = predict_exactly(ols, x, y)
     known = isinstance(learner, InContextLearner)
-    steps = Steps(progress, "ablations", 1 + (len(parts_of(learner)) if known else 0))
+    parts = parts_of(learner) if known else getattr(learner, "parts", ())
+    steps = Steps(progress, "ablations", 1 + len(parts))
     names, distances = [], []
 
     def add(name: str, predictions: Labels) -> None:
@@ -235,5 +236,8 @@ def _ablations(
             add(str(part), predict_all(left, x, y))
     else:
         add("nothing", np.asarray(predict_intact(learner, x, y)))
+    if parts and isinstance(learner, PartedLearner):
+        for part, predictions in learner.predict_without_each(x, y):
+            add(str(part), np.asarray(predictions))
     pairs = [(name, ols.name) for name in names]
     return estimates_of(pairs, summarize(np.stack(distances, axis=1)))

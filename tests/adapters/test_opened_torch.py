@@ -380,3 +380,63 @@ def test_a_gpt2_of_transformers_is_probed_and_patched(rng):
     moved = result.maps["moved"].mean
     assert moved[0, result.places.index("examples")] == pytest.approx(1, abs=1e-3)
     assert moved[-1, result.places.index("query")] == pytest.approx(1, abs=1e-3)
+
+
+def exported(learner: InContextLearner, directory) -> OpenedModule:
+    """Return an exported learner, opened without a word on what it is."""
+    from algoscope.adapters.torch import from_torch
+    from algoscope.exchange import export
+    from algoscope.foundation.user_code import import_object
+
+    address = f"{export(learner, directory)}/model.py:load"
+    return from_torch(import_object("model", "", address)(directory), layers="layers")
+
+
+def test_heads_and_mlps_of_an_exported_learner_are_ablated_as_in_jax(rng, tmp_path):
+    from algoscope.comparison.predict import predict_all
+    from algoscope.patching.ablations import ablate_each
+
+    learner, module = ours(), exported(ours(), tmp_path)
+    assert (module.dim, module.max_examples) == (2, 4)
+    x, y = rng.normal(size=(300, 4, 2)), rng.normal(size=(300, 4))
+    found = dict(module.predict_without_each(x, y))
+    expected = {
+        part: predict_all(left, x, y) for part, left in ablate_each(learner, x, y)
+    }
+    assert list(found) == list(expected) == list(module.parts)
+    for part, predictions in expected.items():
+        np.testing.assert_allclose(found[part], predictions, rtol=0, atol=1e-9)
+    intact = module.predict(x, y)
+    assert all(np.abs(each - intact).max() > 1e-3 for each in found.values())
+    np.testing.assert_array_equal(module.predict(x, y), intact)  # no hook is left
+
+
+def test_heads_of_a_gpt2_are_known_and_those_of_other_modules_are_not(rng):
+    transformers = require("transformers")
+
+    class Gpt2(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            sizes = {"n_positions": 16, "n_embd": 8, "n_layer": 2, "n_head": 2}
+            config = transformers.GPT2Config(**sizes, vocab_size=3, use_cache=False)
+            self.backbone = transformers.GPT2Model(config)
+
+        def forward(self, x, y):
+            tokens = torch.stack([x.repeat(1, 1, 4), y[..., None].expand(-1, -1, 8)], 2)
+            states = self.backbone(inputs_embeds=tokens.flatten(1, 2))
+            return states.last_hidden_state[:, ::2, 0]
+
+    torch.manual_seed(0)
+    module = OpenedModule(Gpt2(), dim=2, layers="backbone.h", max_examples=7)
+    assert [str(part) for part in module.parts[:3]] == [
+        "layer 1, head 1",
+        "layer 1, head 2",
+        "layer 1, MLP",
+    ]
+    x, y = rng.normal(size=(5, 3, 2)), rng.normal(size=(5, 3))
+    found = dict(module.predict_without_each(x, y))
+    intact = module.predict(x, y)
+    assert all(np.abs(each - intact).max() > 1e-6 for each in found.values())
+    result = patch(module, budget=PATCHING, progress=False)
+    assert len(result.ablations) == len(module.parts) == 6
+    assert opened().parts == ()

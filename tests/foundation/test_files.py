@@ -7,8 +7,10 @@ import fcntl
 import json
 import math
 import os
+import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from support.refusals import refuses
 from algoscope.comparison.result import Comparison
 from algoscope.foundation.files import (
     DamagedFileError,
+    append,
     json_text,
     load_arrays,
     parse_number,
@@ -83,11 +86,53 @@ def test_a_changed_number_is_detected(arrays, tmp_path):
         load_arrays(path)
 
 
-def test_arrays_that_others_saved_without_a_digest_are_loaded(arrays, tmp_path):
+def test_arrays_without_a_digest_are_loaded_only_on_request(arrays, tmp_path):
     path = tmp_path / "x.safetensors"
     path.write_bytes(safetensors.numpy.save(arrays))
-    loaded, metadata = load_arrays(path)
+    message = (
+        f"{path} holds no digest of its arrays, so damage to it would not be noticed. "
+        "If you trust it, `algoscope import DIR --out NEW` writes one."
+    )
+    with refuses(DamagedFileError, message):
+        load_arrays(path)
+    loaded, metadata = load_arrays(path, signed=False)
     assert (set(loaded), metadata) == (set(arrays), {})
+
+
+def with_header(header: object) -> bytes:
+    text = json.dumps(header).encode() if not isinstance(header, bytes) else header
+    return len(text).to_bytes(8, "little") + text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff" * 8,
+        (2**62).to_bytes(8, "little") + b"{}",
+        with_header([]),
+        with_header({"__metadata__": 3}),
+        with_header({"__metadata__": {"sha256": 3}}),
+        with_header({"a": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 4]}}),
+        with_header({"a": {"dtype": "F32", "shape": "x", "data_offsets": [0, 4]}}),
+        with_header({"a": {"dtype": "F9", "shape": [], "data_offsets": [0, 4]}}),
+        with_header({"a": None}),
+        with_header(b'{"a":' * 100_000),
+    ],
+    ids=lambda content: repr(content[:40]),
+)
+def test_headers_that_lie_are_rejected_before_anything_is_allocated(content, tmp_path):
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(DamagedFileError, match="is not a whole safetensors file"):
+        load_arrays(path, signed=False)
+
+
+def test_metadata_may_be_null(tmp_path):
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(with_header({"__metadata__": None}))
+    with pytest.raises(DamagedFileError):  # safetensors itself does not take it
+        load_arrays(path, signed=False)
 
 
 def test_a_pickle_is_rejected_and_not_executed(tmp_path):
@@ -290,3 +335,94 @@ def test_a_file_system_without_locks_is_rejected(tmp_path, monkeypatch):
     )
     with refuses(ValueError, message), held(tmp_path):
         pytest.fail("held without a lock")
+
+
+# Nothing but regular files.
+
+
+def test_nothing_but_a_regular_file_is_replaced(tmp_path):
+    victim, link = tmp_path / "victim", tmp_path / "link"
+    victim.write_text("mine")
+    link.symlink_to(victim)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name, kind in (
+        ("link", "a link"),
+        ("pipe", "a device or a pipe"),
+        ("folder", "a directory"),
+    ):
+        problem = f"is {kind}, not a regular file, and is left as it is"
+        message = f"{tmp_path / name} {problem}. Choose another path."
+        for write in (write_atomically, append):
+            with refuses(DamagedFileError, message):
+                write(tmp_path / name, b"x")
+    assert victim.read_text() == "mine"
+    assert link.is_symlink()
+
+
+def test_the_null_device_stays_a_device():
+    with pytest.raises(DamagedFileError, match="/dev/null is a device or a pipe"):
+        write_atomically(Path("/dev/null"), b"x")
+    assert stat.S_ISCHR(os.lstat("/dev/null").st_mode)
+
+
+def test_a_lock_is_not_opened_through_a_link(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "lock").symlink_to(victim)
+    with pytest.raises(DamagedFileError, match="lock is a link"), held(run):
+        pytest.fail("held a link")
+    with pytest.raises(DamagedFileError, match="lock is a link"):
+        is_held(run)
+    assert victim.read_text() == "mine"
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "x.json")
+    with pytest.raises(DamagedFileError, match="is not a regular file"):
+        read_json(tmp_path / "x.json")
+    with pytest.raises(DamagedFileError, match="is not a regular file"):
+        load_arrays(tmp_path / "x.json")
+
+
+def test_unfinished_files_of_the_dead_are_removed_when_a_lock_is_taken(tmp_path):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    stale = tmp_path / f".state.{dead.pid}-{'0' * 16}.partial"
+    alive = tmp_path / f".state.{os.getpid()}-{'0' * 16}.partial"
+    for path in (stale, alive, tmp_path / ".mine.partial"):
+        path.write_text("half")
+    with held(tmp_path):
+        left = {path.name for path in tmp_path.iterdir()}
+    assert left == {alive.name, ".mine.partial", "lock"}
+
+
+def test_no_partial_file_can_be_placed_in_the_way(tmp_path, monkeypatch):
+    monkeypatch.setattr("secrets.token_hex", lambda size: "0" * 16)
+    placed = tmp_path / f".x.{os.getpid()}-{'0' * 16}.partial"
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    placed.symlink_to(victim)
+    with pytest.raises(FileExistsError):
+        write_atomically(tmp_path / "x", b"y")
+    assert victim.read_text() == "mine"
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "\x00", "3", "é"])
+def test_odd_json_is_rejected(text, tmp_path):
+    path = tmp_path / "x.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(DamagedFileError, match=r"x\.json is not a "):
+        read_json(path)
+
+
+def test_json_that_is_too_large_is_rejected_before_it_is_read(tmp_path):
+    path = tmp_path / "x.json"
+    with open(path, "wb") as file:
+        file.truncate(2**40)  # a sparse file
+    with pytest.raises(DamagedFileError, match=r"is too large \(1,099,511,627,776 "):
+        read_json(path)
+    with pytest.raises(DamagedFileError, match="is too large"):
+        load_arrays(path)

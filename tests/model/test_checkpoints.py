@@ -181,3 +181,39 @@ def test_an_array_of_another_shape_or_type_is_rejected(tmp_path, wrong, found):
     tree, source = {"w": np.ones((2, 3))}, tmp_path / "state"
     with refuses(DamagedFileError, f"{source} has w as {found}, not float64[2, 3]."):
         restore_leaves(tree, {"w": wrong}, source)
+
+
+# Weights that do not fit.
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "problem"),
+    [
+        ("w_o", lambda w: w[:-1], "w_o is float64[15], but hidden is 16"),
+        ("w_e", lambda w: w[None], "w_e is float64[1, 16, 4], not float64[hidden, to"),
+        ("layers.b_q", lambda w: w.astype("float32"), "layers.b_q is float32["),
+        ("layers.w_1", lambda w: w * np.nan, "layers.w_1 holds NaN or infinity"),
+        ("positions", lambda w: w + np.inf, "positions holds NaN or infinity"),
+        ("b_o", lambda w: w.reshape(1), "b_o is float64[1], not float64[]"),
+        ("w_e", lambda w: w.astype("int64"), "its weights are int64"),
+        ("layers.w_q", lambda w: w[:0], "layers.w_q is float64[0"),
+        ("extra", lambda w: np.zeros(3), "it has other arrays: extra"),
+    ],
+)
+def test_weights_that_do_not_fit_are_rejected(saved, name, change, problem):
+    directory, _ = saved
+    arrays, metadata = load_arrays(directory / WEIGHTS)
+    arrays[name] = np.ascontiguousarray(change(arrays.get(name)))
+    save_arrays(directory / WEIGHTS, arrays, metadata)
+    with pytest.raises(DamagedFileError) as caught:
+        load_transformer(directory)
+    message = f"{directory} does not hold a saved transformer ({problem}"
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("field", ["dim", "num_layers", "hidden_size", "num_heads"])
+def test_a_configuration_of_other_sizes_is_rejected(saved, field):
+    directory, _ = saved
+    change_config(directory, training={field: 77})
+    with pytest.raises(DamagedFileError, match=f"says {field} = 77, but the weights"):
+        load_transformer(directory)

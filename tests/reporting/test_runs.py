@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 import tyro
-from support.refusals import refuses
 from support.results import save_run
 
 from algoscope.cli.build import Build
@@ -107,13 +106,29 @@ def test_the_figure_of_a_run_leaves_out_what_a_logarithmic_axis_cannot_show():
 
 def test_damaged_runs_are_rejected_by_name(tmp_path):
     run, out = save_run(tmp_path / "run"), tmp_path / "report.html"
-    metrics = run / "metrics.jsonl"
-    metrics.write_text('{"step": 1}\n')
-    problem = "has a row without step, loss and seconds: {'step': 1}"
-    with refuses(DamagedFileError, f"{metrics} {problem}."):
-        report(run, out)
+    (run / "metrics.jsonl").write_bytes(b'\xff\xfe\n{"step": 1}\n[1]\n{"step": null}\n')
+    report(run, out)  # what is no row is skipped
+    out.unlink()
     write_json(run / "config.json", {"format": "algoscope", "training": {"dim": 1}})
     problem = re.escape(f"{run} is a damaged result of kind 'run' (")
     with pytest.raises(DamagedFileError, match=problem):
         report(run, out)
     assert not out.exists()
+
+
+def test_one_damaged_run_does_not_hide_the_others(tmp_path):
+    store, out = tmp_path / "store", tmp_path / "report.md"
+    for seed in range(3):
+        config = TrainingConfig(dim=2, seed=seed)
+        about = {"format": "algoscope", "training": vars(config)}
+        write_json(store / f"run-{seed}" / "config.json", about)
+    damaged = {"format": "algoscope", "training": {"dim": "two"}}
+    write_json(store / "run-1" / "config.json", damaged)
+    (store / "run-2" / "metrics.jsonl").write_bytes(b"\xff\xfe")
+    write_json(store / "run-3" / "config.json", {})
+    (store / "run-3" / "config.json").write_text("{")
+    report([store], out)
+    text = out.read_text()
+    assert "* 3 runs: 1 damaged, 2 unfinished." in text
+    assert "Damaged: run-1" in text
+    assert "config.json is not a readable JSON file (JSONDecodeError)" in text

@@ -14,7 +14,7 @@ def refuses(kind: type[Exception], message: str) -> Iterator[None]:
 
     Annotations are checked in tests only, so these checks are switched off inside.
     """
-    with _only_own_checks(), pytest.raises(kind, match=rf"\A{re.escape(message)}\Z"):
+    with only_own_checks(), pytest.raises(kind, match=rf"\A{re.escape(message)}\Z"):
         yield
 
 
@@ -25,12 +25,12 @@ def refused(name: str, text: str) -> Iterator[None]:
     For messages that end with numbers that differ between machines.
     """
     start = re.escape(f"`{name}") + r"\w*` must " + re.escape(text)
-    with _only_own_checks(), pytest.raises(ValueError, match=start):
+    with only_own_checks(), pytest.raises(ValueError, match=start):
         yield
 
 
 @contextmanager
-def _only_own_checks() -> Iterator[None]:
+def only_own_checks() -> Iterator[None]:
     checks_are_off = config.jaxtyping_disable
     config.update("jaxtyping_disable", True)
     try:

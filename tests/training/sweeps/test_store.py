@@ -1,6 +1,7 @@
 """A store says how far its runs are and how they ended."""
 
 import json
+import time
 from dataclasses import asdict, replace
 
 import pytest
@@ -80,3 +81,49 @@ def test_a_store_is_watched_at_least_once_at_the_end(tmp_path):
     assert seen[-1].counts == {"failed": 1}
     with watching([TINY], tmp_path, None):
         pass
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\xff\xfe", b'{"step": null, "loss": 1, "seconds": 1}\n', b"[" * 99_999, b"3\n"],
+    ids=["not text", "no step", "deep", "a number"],
+)
+def test_odd_rows_are_skipped(content, tmp_path):
+    directory = tmp_path / TINY.run_id
+    directory.mkdir()
+    good = b'{"step": 10, "loss": 2.0, "seconds": 1.0}\n'
+    (directory / "metrics.jsonl").write_bytes(good + content)
+    assert read_run(TINY, tmp_path).step == 10
+
+
+def test_one_damaged_run_is_failed_with_its_reason(tmp_path):
+    other = replace(TINY, seed=1)
+    directory = tmp_path / TINY.run_id
+    directory.mkdir()
+    (directory / "lock").symlink_to(tmp_path)
+    found, pending = read_sweep([TINY, other], tmp_path).runs
+    assert found.state == "failed"
+    assert "lock is a link" in found.reason
+    assert pending.state == "pending"
+    (directory / "lock").unlink()
+    (directory / "outcome.json").write_text("{")
+    assert "outcome.json is not a readable JSON file" in read_run(TINY, tmp_path).reason
+
+
+def test_an_outcome_that_cannot_be_written_is_returned(tmp_path):
+    directory = tmp_path / TINY.run_id
+    directory.mkdir()
+    (directory / "outcome.json").mkdir()
+    outcome = record_outcome(TINY, directory, "failed", "no memory")
+    assert outcome.reason.startswith("no memory (which could not be written: ")
+
+
+def test_the_status_of_many_long_runs_is_read_from_their_ends(tmp_path):
+    row = b'{"step": 10, "loss": 2.0, "spd_ols": 0.5, "seconds": 1.0}\n'
+    configs = [replace(TINY, seed=seed) for seed in range(200)]
+    for config in configs:
+        (tmp_path / config.run_id).mkdir()
+        (tmp_path / config.run_id / "metrics.jsonl").write_bytes(row * 10_000)
+    start = time.process_time()
+    assert all(run.step == 10 for run in read_sweep(configs, tmp_path).runs)
+    assert time.process_time() - start < 2.0  # of 10 for the paper's 2,016 runs
