@@ -118,7 +118,8 @@ def patch(
 
     All tests ask for the answer to a query after n examples. Heads and MLPs are known
     in an `InContextLearner`, in a module that `export` wrote and in a GPT-2; in other
-    learners nothing is ablated. The default task is the learner's own. The budget is `smoke` (about a minute), `cpu`, or your own.
+    learners nothing is ablated. The default task is the learner's own. The budget is
+    `smoke` (about a minute), `cpu`, or your own.
     `target` names the weights that edits read and change, one number per dimension.
 
     Example:

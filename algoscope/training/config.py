@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 
 from algoscope.foundation import num_cores
 from algoscope.foundation.validation import (
+    MOST_DIMENSIONS,
     InvalidTypeError,
     InvalidValueError,
     require_at_least,
@@ -117,7 +118,8 @@ class TrainingConfig:
         require_choice("loss_weights", self.loss_weights, get_args(LossWeights))
         require_choice("activation", self.activation, get_args(Activation))
         require_choice("initialization", self.initialization, get_args(Initialization))
-        for name in ("dim", "num_layers", "hidden_size", "num_heads", "batch_size"):
+        require_at_least("dim", self.dim, 1, most=MOST_DIMENSIONS)
+        for name in ("num_layers", "hidden_size", "num_heads", "batch_size"):
             require_at_least(name, getattr(self, name), 1)
         require_at_least(
             "num_examples", self.num_examples, 2, "The first has no examples before it."
