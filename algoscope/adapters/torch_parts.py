@@ -42,7 +42,7 @@ def find_parts(blocks: Mapping[str, Any]) -> list[BlockParts]:
 
 
 def _parts_of(block: Any) -> BlockParts | None:
-    attention = getattr(block, "attention", None)
+    attention: Any = getattr(block, "attention", None)
     if hasattr(attention, "heads") and hasattr(block, "feed_forward"):  # our export
         num_heads = attention.weights["w_f"].shape[0]
         return BlockParts(attention.heads, num_heads, True, block.feed_forward)

@@ -59,7 +59,7 @@ class Requests:
 
 def _is_unwinding() -> bool:
     """Return whether the main thread handles an interrupt: saves, waits, cleans up."""
-    found: Any = sys._current_exceptions().get(threading.main_thread().ident)
+    found: Any = sys._current_exceptions().get(threading.main_thread().ident or 0)
     error = found[1] if isinstance(found, tuple) else found  # until Python 3.11
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__

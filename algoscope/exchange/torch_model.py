@@ -64,7 +64,7 @@ class Attention(Weighted):
         scores = (q * self.block["attention_scale"]) @ k.transpose(-1, -2)
         scores = scores + torch.full_like(scores[0, 0], float("-inf")).triu(1)
         alpha = pad(scores, (0, int(imaginary))).softmax(-1)[..., : h.shape[1]]
-        b = self.heads(alpha @ v).transpose(1, 2).flatten(2)
+        b = self.heads(alpha @ v).transpose(1, 2).flatten(2)  # pyright: ignore
         return linear(b, w["w_f"].transpose(0, 1).flatten(1), w["b_f"]), alpha
 
 

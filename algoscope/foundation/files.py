@@ -180,7 +180,7 @@ def write_json(path: Path, value: object) -> None:
 def read_json(path: Path) -> dict:
     """Return the JSON object in a file."""
     try:
-        value = json.loads(read_whole(path, MAX_JSON))
+        value = json.loads(read_whole(path, MAX_JSON).decode())
     except (FileNotFoundError, DamagedFileError):
         raise
     except (OSError, ValueError, RecursionError, MemoryError) as error:

@@ -41,6 +41,7 @@ def predict_safely(
     given = [_as_floats(n, a) for n, a in zip(["x", "y", "query"], given, strict=False)]
     _require_shapes(*given)
     unknown = _unknown(*given)
+    given = [np.where(np.isfinite(each), each, 0) for each in given]
     if all(_is_usual(each) for each in given):
         found = compute(*map(jnp.asarray, given))
         return jnp.where(unknown, jnp.nan, found) if np.any(unknown) else found
@@ -68,8 +69,8 @@ def _as_floats(name: str, values: Any) -> np.ndarray:
 
 def _is_usual(values: np.ndarray) -> bool:
     """Return whether the largest number is of a size whose powers are in no danger."""
-    sizes = np.abs(values[np.isfinite(values) & (values != 0)])
-    return not sizes.size or bool(SMALLEST < sizes.max() < LARGEST)
+    largest = np.max(np.abs(values), initial=0)
+    return largest == 0 or bool(SMALLEST < largest < LARGEST)
 
 
 def _unknown(x: np.ndarray, y: np.ndarray, query: np.ndarray | None = None) -> Any:

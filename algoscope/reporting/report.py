@@ -261,7 +261,7 @@ def _in_file(path: Path) -> Source | None:
 def _kind(path: Path) -> SourceKind | Source | None:
     """Return the kind of a JSON file; None if it is no result, or why it is damaged."""
     try:
-        values = json.loads(read_whole(path, MAX_JSON))
+        values = json.loads(read_whole(path, MAX_JSON).decode())
     except (OSError, ValueError, RecursionError, MemoryError) as error:
         problem = f"is not a readable JSON file ({type(error).__name__})"
         return Source("damaged", path, reason=problem)

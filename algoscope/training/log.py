@@ -7,6 +7,7 @@ disk may damage anything. What is no row is skipped: the others are still good.
 
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from algoscope.foundation.files import append, require_regular, sync, write_atom
 
 METRICS = "metrics.jsonl"
 TAIL = 1 << 14  # bytes: the last rows, with an SPD among them
+NUMBERS = {"step", "loss", "seconds", "spd_ols", "spd_bayes"}
 Row = dict[str, Any]
 
 
@@ -24,8 +26,7 @@ class TrainingLog:
         >>> import tempfile
         >>> log = TrainingLog(Path(tempfile.mkdtemp()))
         >>> log.add({"step": 10, "loss": 0.5, "seconds": 1.0})
-        >>> log.path.write_bytes(log.path.read_bytes() + b'{"step": 2')
-        54
+        >>> _ = log.path.write_bytes(log.path.read_bytes() + b'{"step": 2')
         >>> [row["step"] for row in log.rows()], log.latest()["loss"]
         ([10], 0.5)
     """
@@ -49,25 +50,35 @@ class TrainingLog:
 
     def rows(self) -> list[Row]:
         """Return all rows, in their order."""
-        return self._read(None)
+        found = (_row(line) for line in self._lines())
+        return [row for row in found if row is not None]
 
     def latest(self) -> Row:
-        """Return the latest value of each metric, reading only the end of the file."""
-        rows = self._read(TAIL)
-        return {key: value for row in rows for key, value in row.items()}
+        """Return the latest value of each metric, from the end of the file if it can."""
+        found: Row = {}
+        for line in self._lines_from_the_end():
+            found = (_row(line) or {}) | found
+            if found.keys() >= NUMBERS:
+                break
+        return found
 
-    def _read(self, last: int | None) -> list[Row]:
-        """Return the rows in the last bytes of the file, or in all of it."""
+    def _lines_from_the_end(self) -> Iterator[bytes]:
+        """Yield the last lines; if they hold no row, those of the whole file."""
+        tail = self._lines(TAIL)
+        yield from reversed(tail)
+        if not any(map(_row, tail)):
+            yield from reversed(self._lines())
+
+    def _lines(self, last: int | None = None) -> list[bytes]:
+        """Return the lines in the last bytes of the file, or in all of it."""
         try:
             require_regular(self.path)
             with open(self.path, "rb") as file:
                 if last is not None:
                     file.seek(-min(last, file.seek(0, 2)), 2)
-                lines = file.read().splitlines()
+                return file.read().splitlines()
         except FileNotFoundError:
             return []
-        found = (_row(line) for line in lines)
-        return [row for row in found if row is not None]
 
 
 def _row(line: bytes) -> Row | None:
@@ -78,7 +89,7 @@ def _row(line: bytes) -> Row | None:
         return None
     if not isinstance(row, dict) or not {"step", "loss", "seconds"} <= set(row):
         return None
-    known = {"step", "loss", "seconds", "spd_ols", "spd_bayes"} & set(row)
+    known = NUMBERS & set(row)
     is_whole = isinstance(row["step"], int) and 0 <= row["step"] < 2**63
     if not is_whole or not all(_is_number(row[name]) for name in known):
         return None

@@ -131,8 +131,7 @@ def test_headers_that_lie_are_rejected_before_anything_is_allocated(content, tmp
 def test_metadata_may_be_null(tmp_path):
     path = tmp_path / "x.safetensors"
     path.write_bytes(with_header({"__metadata__": None}))
-    with pytest.raises(DamagedFileError):  # safetensors itself does not take it
-        load_arrays(path, signed=False)
+    assert load_arrays(path, signed=False) == ({}, {})
 
 
 def test_a_pickle_is_rejected_and_not_executed(tmp_path):
@@ -224,7 +223,7 @@ def test_json_comes_back_and_other_files_are_rejected(tmp_path):
 def test_a_missing_file_and_a_directory_are_told_apart(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_json(tmp_path / "missing.json")
-    with pytest.raises(DamagedFileError, match=r"\(IsADirectoryError\)\.$"):
+    with pytest.raises(DamagedFileError, match=r" is not a regular file\.$"):
         read_json(tmp_path)
 
 

@@ -42,9 +42,17 @@ def test_a_remedy_follows_the_rule(error):
     assert message == "`dim` must be at least 1, got 0. Use 1."
 
 
-@pytest.mark.parametrize("value", [3, 4, 10**20, np.int32(3), np.uint8(200)])
+@pytest.mark.parametrize("value", [3, 4, 2**31 - 1, np.int32(3), np.uint8(200)])
 def test_integers_from_the_least_upwards_are_accepted(value):
     require_at_least("size", value, 3)
+
+
+@pytest.mark.parametrize("value", [2**31, 10**20])
+def test_integers_too_large_to_compute_with_are_rejected(value):
+    with refuses(ValueError, f"`size` must be at most 2147483647, got {value}."):
+        require_at_least("size", value, 3)
+    with refuses(ValueError, "`size` must be at most 9, got 10."):
+        require_at_least("size", 10, 3, most=9)
 
 
 @pytest.mark.parametrize("value", [2, 0, -5, np.int64(2)])

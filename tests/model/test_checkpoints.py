@@ -189,8 +189,8 @@ def test_an_array_of_another_shape_or_type_is_rejected(tmp_path, wrong, found):
 @pytest.mark.parametrize(
     ("name", "change", "problem"),
     [
-        ("w_o", lambda w: w[:-1], "w_o is float64[15], but hidden is 16"),
-        ("w_e", lambda w: w[None], "w_e is float64[1, 16, 4], not float64[hidden, to"),
+        ("w_o", lambda w: w[:-1], "w_o is float64[7], but hidden is 8"),
+        ("w_e", lambda w: w[None], "w_e is float64[1, 8, 3], not float64[hidden, tok"),
         ("layers.b_q", lambda w: w.astype("float32"), "layers.b_q is float32["),
         ("layers.w_1", lambda w: w * np.nan, "layers.w_1 holds NaN or infinity"),
         ("positions", lambda w: w + np.inf, "positions holds NaN or infinity"),
