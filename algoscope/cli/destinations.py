@@ -22,8 +22,8 @@ def require_file(option: str, path: Path | None) -> None:
     if path is None:
         return
     _require_name(option, path)
-    require_regular(path)
     _require_writable(option, path.absolute().parent)
+    require_regular(path)
 
 
 def require_directory(option: str, path: Path | None) -> None:

@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import reduce
 from importlib import import_module
 from importlib.metadata import version
@@ -90,7 +90,8 @@ def _say_no_empty_defaults(options: type) -> None:
         told = any(
             getattr(item, "help_behavior_hint", None) is not None for item in said
         )
-        if each.default in (None, ()) and not told:
+        is_list = each.default is MISSING and "tuple[" in str(hints[each.name])
+        if (is_list or each.default in (None, ())) and not told:
             hints[each.name] = Annotated[hints[each.name], silent]
 
 

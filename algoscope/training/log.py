@@ -54,7 +54,7 @@ class TrainingLog:
         return [row for row in found if row is not None]
 
     def latest(self) -> Row:
-        """Return the latest value of each metric, from the end of the file if it can."""
+        """Return the latest value of each metric, from the end of the file."""
         found: Row = {}
         for line in self._lines_from_the_end():
             found = (_row(line) or {}) | found

@@ -34,7 +34,7 @@ XLA = type("XlaRuntimeError", (RuntimeError,), {})
         (OverflowError("too big"), 2, "A number is too large: too big. Use smaller"),
         (BrokenProcessPool("x"), 1, "A worker process ended unexpectedly, perhaps"),
         (ModuleNotFoundError("no", name="ray"), 1, "The package ray is not installed"),
-        (KeyError("step"), 1, "This is an error of algoscope: KeyError: 'step'. Plea"),
+        (KeyError("step"), 1, "This is an error of algoscope: KeyError: 'step' (test_"),
         (XLA("INTERNAL: odd"), 1, "This is an error of algoscope: XlaRuntimeError: "),
     ],
     ids=lambda value: type(value).__name__,
