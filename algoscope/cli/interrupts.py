@@ -1,10 +1,13 @@
 """Ending a command on request: Ctrl-C, SIGTERM and SIGHUP end it with status 130.
 
-Long commands unwind first, so what they keep is saved. Two things can go wrong then,
-and both are handled here.
+Long commands unwind first, so what they keep is saved. Three things can go wrong then,
+and all are handled here.
 
 An exception that is raised while C code calls back into Python is lost, and the command
 would continue. So the request is repeated until the command has ended.
+
+An exception that is raised while a library in C is imported can end in another error,
+or abort the process. Nothing has been computed then, so the process leaves at once.
 
 When Python ends, it destroys its modules while threads of XLA and of BLAS are still
 computing with them, which crashes the process (SIGSEGV) after an interrupt: nobody
@@ -24,6 +27,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
+from algoscope.cli import complain
+
 INTERRUPTED = 130  # exit status
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # a system has not all of them
 PATIENCE = 1.0  # seconds after which a request that was lost is repeated
@@ -32,8 +37,9 @@ PATIENCE = 1.0  # seconds after which a request that was lost is repeated
 class Requests:
     """Whether the command was asked to stop; repeats a request that was lost."""
 
-    def __init__(self):
+    def __init__(self, is_process: bool):
         self._made, self._over = threading.Event(), threading.Event()
+        self._is_process = is_process  # which may leave, unlike a program that calls us
 
     @property
     def made(self) -> bool:
@@ -42,6 +48,9 @@ class Requests:
 
     def stop(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal."""
+        if self._is_process and _is_importing(frame):
+            complain("interrupted.")
+            leave(INTERRUPTED)
         if not self.made:
             self._made.set()
             threading.Thread(target=self._repeat, daemon=True).start()
@@ -57,6 +66,14 @@ class Requests:
                 _thread.interrupt_main()
 
 
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _is_unwinding() -> bool:
     """Return whether the main thread handles an interrupt: saves, waits, cleans up."""
     found: Any = sys._current_exceptions().get(threading.main_thread().ident or 0)
@@ -67,12 +84,12 @@ def _is_unwinding() -> bool:
 
 
 @contextmanager
-def stopping_on_request() -> Iterator[Requests]:
+def stopping_on_request(is_process: bool = False) -> Iterator[Requests]:
     """Raise KeyboardInterrupt on each of the signals, in the main thread.
 
-    A signal that is ignored, as SIGHUP is under nohup, remains so.
+    With `is_process`, the process may also leave at once. A signal that is ignored, as SIGHUP is under nohup, remains so.
     """
-    requests = Requests()
+    requests = Requests(is_process)
     if threading.current_thread() is not threading.main_thread():
         yield requests
         return

@@ -23,7 +23,7 @@ from typing import Annotated, Any, cast
 
 from algoscope.cli import UsageError, complain
 from algoscope.cli.failures import FAILED, explain
-from algoscope.cli.interrupts import INTERRUPTED, leave, stopping_on_request
+from algoscope.cli.interrupts import INTERRUPTED, Requests, leave, stopping_on_request
 from algoscope.foundation.validation import require_choice
 
 ABOUT = "See which learning algorithm an in-context learner runs."
@@ -161,9 +161,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Without `arguments` this is the program itself, with those that it was given.
     """
-    with stopping_on_request() as requests:
+    with stopping_on_request(is_process=arguments is None) as requests:
         try:
-            status = _run(list(sys.argv[1:] if arguments is None else arguments))
+            given = sys.argv[1:] if arguments is None else arguments
+            status = _run(list(given), requests)
         except KeyboardInterrupt as interrupt:
             requests.end()
             complain(str(interrupt) or "interrupted.")
@@ -176,7 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(status)
 
 
-def _run(given: list[str]) -> int:
+def _run(given: list[str], requests: Requests) -> int:
     """Run a command and return its exit status; every failure is told in one line."""
     if given in (["-h"], ["--help"]):
         print(_overview())
@@ -195,6 +196,8 @@ def _run(given: list[str]) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except Exception as error:
+        if requests.made:  # libraries turn an interrupt into errors of their own
+            raise KeyboardInterrupt from error
         if debugging:
             traceback.print_exc()
         failure = explain(error)
