@@ -87,7 +87,8 @@ def _is_unwinding() -> bool:
 def stopping_on_request(is_process: bool = False) -> Iterator[Requests]:
     """Raise KeyboardInterrupt on each of the signals, in the main thread.
 
-    With `is_process`, the process may also leave at once. A signal that is ignored, as SIGHUP is under nohup, remains so.
+    With `is_process`, the process may also leave at once. A signal that is ignored, as
+    SIGHUP is under nohup, remains so.
     """
     requests = Requests(is_process)
     if threading.current_thread() is not threading.main_thread():
