@@ -27,8 +27,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
-from algoscope.cli import complain
-
 INTERRUPTED = 130  # exit status
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # a system has not all of them
 PATIENCE = 1.0  # seconds after which a request that was lost is repeated
@@ -49,7 +47,7 @@ class Requests:
     def stop(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal."""
         if self._is_process and _is_importing(frame):
-            complain("interrupted.")
+            print("algoscope: interrupted.", file=sys.__stderr__, flush=True)
             leave(INTERRUPTED)
         if not self.made:
             self._made.set()
