@@ -20,7 +20,8 @@ from algoscope.construction.build import (
 )
 from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.validation import InvalidValueError
-from algoscope.model.learner import InContextLearner, OutsideRangeWarning
+from algoscope.model.learner import InContextLearner
+from algoscope.model.operands import OutsideRangeWarning
 from algoscope.model.tokens import example_tokens
 from algoscope.predictors import ridge
 

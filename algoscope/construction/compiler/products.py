@@ -60,6 +60,7 @@ class Product:
     shift: tuple[float, ...]
     weight: tuple[float, ...]
     constant: float = 0.0
+    order: int | None = None  # the first power of a unit that does not cancel
 
     def __post_init__(self):
         require_choice("activation", self.activation, get_args(Activation))
@@ -72,6 +73,13 @@ class Product:
     def num_units(self) -> int:
         """How many units of the feed-forward layer one product takes."""
         return len(self.p)
+
+    @property
+    def truncation(self) -> float:
+        """The coefficient of σ at that power, 0 if it is not known."""
+        if self.order is None:
+            return 0.0
+        return abs(taylor(self.activation, self.shift[0])[self.order])
 
     def __call__(
         self, p: Float[np.ndarray, "*shape"], q: Float[np.ndarray, "*shape"]
@@ -232,6 +240,7 @@ def _even_parts(
         q=tuple(sign * each for each in inverses for sign in (1, -1, -1, 1)),
         shift=(b,) * (4 * len(inverses)),
         weight=tuple(sign * each for each in factors for sign in (1, 1, -1, -1)),
+        order=2 * len(inverses) + 2,
     )
 
 

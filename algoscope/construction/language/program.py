@@ -210,9 +210,9 @@ class Program:
     def divide(self, value: Value, by: Value, name: str = "quotient") -> Value:
         """Return value / |by|, for a number `by`, or value / ‖by‖.
 
-        A division by a constant is linear and costs nothing. Where the norm is zero in
-        the data there is no quotient: the interpreter writes 0, a compiled learner
-        computes something else, and warns.
+        A division by a constant is linear and costs nothing. There is no quotient by
+        zero: the interpreter writes NaN, a program that divides by zero on the datasets
+        of its calibration is not compiled, and a learner that meets a zero warns.
         """
         if by.is_constant.all():
             self._require_not_zero(by, name)
