@@ -6,7 +6,7 @@ pads, which have to outweigh everything else in a column. And where numbers canc
 are far smaller than the range, the rounding of large units is all that is left. Nothing
 in a prediction shows any of this, so `OperandRange.warn` looks for it.
 
-The error of predictions is measured by a second run beside the first. There every unit
+The error of predictions is measured by further runs beside the first. There every unit
 and every attention weight is off by as much as rounding can make it, with random signs;
 products lack the first term of the series that they do not cancel; and LayerNorm
 divides by the pads alone. What changes in the predictions is their error.
@@ -15,7 +15,6 @@ Under `jax.jit`, `jax.vmap` and `jax.grad` the warning is a callback of the comp
 program; `range_warnings(False)` leaves it out of what is traced.
 """
 
-import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,6 +42,7 @@ from algoscope.model.tokens import QUERIES
 from algoscope.model.transformer import Transformer
 
 DATASETS_AT_ONCE = 32
+RUNS = 3  # as it is, and twice with errors
 NO_PADS = 1e-12  # of a variance, that the pads are taken to have at least
 LARGE = 16.0  # a unit whose series says nothing any more
 
@@ -207,67 +207,71 @@ def _check(
 def _check_one(
     transformer: Transformer, tokens: Float[Array, "time token"], limits: OperandRange
 ) -> Check:
-    """Return the check of one dataset, on which both runs start alike."""
-    h = transformer.embedded(jnp.stack([tokens, tokens]))
+    """Return the check of one dataset, on which all runs start alike."""
+    h = transformer.embedded(jnp.stack([tokens] * RUNS))
     layers, time, hidden = transformer.layers, h.shape[1], h.shape[2]
     inner_size = layers.b_2.shape[-1]
     heads = layers.w_q.shape[1]
     rng, width = np.random.default_rng(0), max(inner_size, hidden, heads * time)
-    signs = jnp.asarray(rng.choice([-1, 1], time * width + 7 * len(limits.products)))
-    second = _SecondRun(transformer.block, limits, signs.astype(jnp.int8))
+    signs = rng.choice([-1, 1], (RUNS, time * width + 7 * len(limits.products)))
+    signs[0] = 0  # the first run is as it is
+    runs = _Runs(transformer.block, limits, jnp.asarray(signs, jnp.int8))
     each = (layers, jnp.asarray(limits.products), limits.partners(inner_size))
     h, (largest, shares) = jax.lax.scan(
-        second.step, h, (*each, jnp.arange(len(limits.products)))
+        runs.step, h, (*each, jnp.arange(len(limits.products)))
     )
-    exact, off = transformer.read_out(h)[:, QUERIES]
+    exact, *others = transformer.read_out(h)[:, QUERIES]
     size = jnp.maximum(jnp.max(jnp.abs(exact)), 1)
-    error = jnp.max(jnp.abs(off - exact)) / size
+    error = jnp.max(jnp.abs(jnp.stack(others) - exact[None])) / size
     # Predictions that are not finite are seen by everybody.
     error = jnp.where(jnp.isfinite(exact).all(), error, 0) / (limits.tolerance or 1.0)
     return Check(largest / limits.largest, shares / limits.share, error)
 
 
 @dataclass(frozen=True, eq=False)
-class _SecondRun:
-    """Runs layers on a pair of states: as they are, and with all errors."""
+class _Runs:
+    """Runs layers on several states: the first as they are, others with errors."""
 
     block: Block
     limits: OperandRange
-    signs: Int[Array, " signs"]
+    signs: Int[Array, "runs signs"]
 
-    def step(self, h: Float[Array, "2 time hidden"], numbered: Any) -> tuple[Any, Any]:
+    def step(
+        self, h: Float[Array, "runs time hidden"], numbered: Any
+    ) -> tuple[Any, Any]:
         """Return H⁽ˡ⁺¹⁾; and of the first run the largest operand, the pads' share."""
         layer, count, partners, index = numbered
         block, eps = self.block, jnp.finfo(h.dtype).eps / 2
-        off = jnp.asarray([0.0, 1.0], h.dtype)[:, None, None]  # only in the second run
+        off = jnp.asarray(np.arange(RUNS) > 0, h.dtype)[:, None, None]
 
-        def signs(units: int) -> Float[Array, "1 time units"]:
-            shape = h.shape[1], units
-            part = jax.lax.dynamic_slice(self.signs, (7 * index,), (math.prod(shape),))
-            return part.reshape(1, *shape).astype(h.dtype)
+        def signs(units: int) -> Float[Array, "runs time units"]:
+            shape = RUNS, h.shape[1], units
+            size = (RUNS, shape[1] * units)
+            part = jax.lax.dynamic_slice(self.signs, (0, 7 * index), size)
+            return part.reshape(shape).astype(h.dtype)
 
         read = layer_norm(h, block.layer_norm_epsilon) if block.pre_norm else h
         a, alpha = layer.attention(read, block)
         # exp is off by as much as its argument, a sum of several numbers.
         lost = jnp.where(alpha > 0, alpha * (1 - jnp.log(alpha)), 0)
         _, heads, time, _ = alpha.shape
-        by_head = signs(heads * time).reshape(1, time, heads, time)
+        by_head = signs(heads * time).reshape(RUNS, time, heads, time)
         lost = 4 * eps * lost * by_head.transpose(0, 2, 1, 3)
-        z = a + h + off * _mixed(layer, read, lost)
+        z = a + h + _mixed(layer, read, lost)
         normed, share = self._normed(z, off)
-        normed = normed * (1 + eps * off * signs(h.shape[2]))
+        normed = normed * (1 + eps * signs(h.shape[2]))
         inner = normed @ layer.w_2.T + layer.b_2[None, None]
         rounding = jnp.sqrt(jnp.square(normed) @ jnp.square(eps * layer.w_2.T))
         size, series = self._operands(inner, count, partners)
-        noise = rounding * signs(inner.shape[-1]) + series
-        activated = ACTIVATIONS[block.activation](inner) + off * noise
+        noise = rounding * signs(inner.shape[-1]) + off * series
+        activated = ACTIVATIONS[block.activation](inner) + noise
         h = z + activated @ layer.w_1.T + layer.b_1[None, None]
         return h, (jnp.max(size[0]), share)
 
     def _normed(
-        self, z: Float[Array, "2 time hidden"], off: Float[Array, "2 1 1"]
-    ) -> tuple[Float[Array, "2 time hidden"], Float[Array, ""]]:
-        """Return λ(z), in the second run of the pads alone; and the others' share."""
+        self, z: Float[Array, "runs time hidden"], off: Float[Array, "runs 1 1"]
+    ) -> tuple[Float[Array, "runs time hidden"], Float[Array, ""]]:
+        """Return λ(z), in further runs of the pads alone; and the others' share."""
         normed = layer_norm(z, self.block.layer_norm_epsilon)
         if not self.limits.pads:
             return normed, jnp.zeros((), z.dtype)
@@ -282,8 +286,8 @@ class _SecondRun:
         return jnp.where(off > 0, normed * alone, normed), share
 
     def _operands(
-        self, inner: Float[Array, "2 time inner"], count: Array, partners: Array
-    ) -> tuple[Float[Array, "2 time inner"], Float[Array, "2 time inner"]]:
+        self, inner: Float[Array, "runs time inner"], count: Array, partners: Array
+    ) -> tuple[Float[Array, "runs time inner"], Float[Array, "runs time inner"]]:
         """Return the size of units that multiply, and what their series lack.
 
         The size is (uᵖ − vᵖ)^(1/p) of a unit u and its partner v, which is zero where

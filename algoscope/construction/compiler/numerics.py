@@ -18,7 +18,12 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.construction.compiler.products import Product, paper_product, richardson
+from algoscope.construction.compiler.products import (
+    Product,
+    fitted,
+    paper_product,
+    richardson,
+)
 from algoscope.construction.language.interpreter import (
     State,
     Tokens,
@@ -122,8 +127,7 @@ def numerics(dtype: DType = "float64", activation: Activation = "gelu") -> Numer
     if dtype == "float64":
         product = richardson(activation, 3, 2.0**6)
         return Numerics("float64", product, pad=2.0**31, gap=2.0**11)
-    product = richardson(activation, 3, 4.0)
-    return Numerics(dtype, product, pad=2.0**20, gap=2.0**8)
+    return Numerics(dtype, fitted(activation), pad=2.0**20, gap=2.0**8)
 
 
 @cache

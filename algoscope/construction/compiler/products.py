@@ -218,6 +218,32 @@ def richardson(
     return _even_parts(name, activation, scales, shares, shift)
 
 
+FITTED_SCALES = (8.0, 8.0 / 0.35)  # best for two of them in float32
+
+
+@cache
+def fitted(activation: Activation) -> Product:
+    """Return quarter squares at two scales, with weights fitted to all |p|, |q| ≤ 1.
+
+    Eight units instead of twelve; in float32 rounding is all that is left of the error.
+
+    Example:
+        >>> fitted("gelu").num_units
+        8
+        >>> fitted("gelu").error(np.float32) < 4e-6
+        True
+    """
+    scales = np.array(FITTED_SCALES)
+    b = shift_without(3, activation)
+    # The square of s = p ± q, |s| ≤ 2, at Chebyshev's points, where errors are even.
+    s = 2 * np.cos(np.pi * (np.arange(200) + 0.5) / 400)
+    sigma, curvature = ACTIVATIONS[activation], 2 * taylor(activation, b)[2]
+    at = s[:, None] / scales
+    parts = sigma(b + at) + sigma(b - at) - 2 * sigma(np.array([b]))
+    shares, *_ = np.linalg.lstsq(parts * scales**2 / curvature, s**2, rcond=None)
+    return _even_parts(f"fitted({activation})", activation, scales, shares, None)
+
+
 def _even_parts(
     name: str,
     activation: Activation,
