@@ -266,7 +266,7 @@ class _Runs:
         noise = rounding * signs(inner.shape[-1]) + off * series
         activated = ACTIVATIONS[block.activation](inner) + noise
         h = z + activated @ layer.w_1.T + layer.b_1[None, None]
-        return h, (jnp.max(size[0]), share)
+        return h, (jnp.max(size[0], initial=0), share)
 
     def _normed(
         self, z: Float[Array, "runs time hidden"], off: Float[Array, "runs 1 1"]

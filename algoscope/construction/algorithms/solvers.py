@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from algoscope import predictors
-from algoscope.construction.algorithms.algorithm import Algorithm, symmetric, zeros
-from algoscope.construction.algorithms.statistics import mean_moments
+from algoscope.construction.algorithms.algorithm import Algorithm, zeros
+from algoscope.construction.language.matrices import symmetric, triangle_moments
 from algoscope.construction.language.program import Program
 from algoscope.construction.language.timesteps import Labels
 from algoscope.construction.language.values import Value, constant, join
@@ -54,7 +54,7 @@ class Newton(Algorithm):
         it, where Mx is (2I − SM′)M′x.
         """
         program, d = Program(dim, num_examples), dim
-        gram, moment = mean_moments(program)
+        gram, moment = triangle_moments(program, mean=True)
         square = _symmetric_product(program, gram, gram, name="S²")
         # The Frobenius norm counts entries off the diagonal twice. Where there are no
         # examples it is zero: divide by one instead.
@@ -145,7 +145,7 @@ class ConjugateGradients(Algorithm):
         where quotients have to be small, and else `floor`.
         """
         program = Program(dim, num_examples)
-        gram, moment = mean_moments(program)
+        gram, moment = triangle_moments(program, mean=True)
         d, whole = dim, symmetric(dim) @ gram
         rank = np.minimum((np.arange(program.time) + 1) // 2, d)
         w, rest, v = zeros(d), moment, moment
