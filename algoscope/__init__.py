@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from algoscope.model.checkpoints import shipped_models as shipped_models
     from algoscope.model.learner import InContextLearner as InContextLearner
     from algoscope.model.opened import OpenedLearner as OpenedLearner
+    from algoscope.model.operands import OutsideRangeWarning as OutsideRangeWarning
+    from algoscope.model.operands import range_warnings as range_warnings
     from algoscope.model.transformer import ForwardPass as ForwardPass
     from algoscope.model.transformer import Transformer as Transformer
     from algoscope.patching import PatchingConfig as PatchingConfig
@@ -112,6 +114,7 @@ _HOMES = {
     "model.checkpoints": "shipped_models",
     "model.learner": "InContextLearner",
     "model.opened": "OpenedLearner",
+    "model.operands": "OutsideRangeWarning range_warnings",
     "model.transformer": "ForwardPass Transformer",
     "patching": "PatchingConfig PatchingResult patch",
     "predictors": (

@@ -29,6 +29,7 @@ from algoscope.comparison.predict import (
     run_in_batches,
 )
 from algoscope.foundation.validation import InvalidValueError, require_positive
+from algoscope.model.operands import range_warnings
 from algoscope.predictors import BlackBox, LinearPredictor, Predictor, Question
 
 Queries = Float[np.ndarray, "datasets queries dim"]
@@ -191,7 +192,8 @@ def _label_gradients(predictor: Any, x: Array, y: Array, n: Array) -> Array:
 def _at_every_prefix(gradient: Callable, predictor: Any, x: Array, y: Array) -> Array:
     prefixes = jnp.arange(x.shape[1])
     one_dataset = jax.vmap(partial(gradient, predictor), (None, None, 0))
-    return jax.vmap(one_dataset, (0, 0, None))(x, y, prefixes)
+    with range_warnings(False):  # predictions on the same data have warned
+        return jax.vmap(one_dataset, (0, 0, None))(x, y, prefixes)
 
 
 _of_module = eqx.filter_jit(_at_every_prefix)  # weights are arguments of the program

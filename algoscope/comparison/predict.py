@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Key
 
 from algoscope.foundation.progress import Progress
 from algoscope.foundation.validation import InvalidValueError, require_at_least
+from algoscope.model.operands import range_warnings
 from algoscope.predictors import (
     BatchedBox,
     BlackBox,
@@ -158,7 +159,8 @@ def _compiled(predictor: Predictor) -> Callable[[Array, Array], Array]:
 
 @eqx.filter_jit
 def _run_module(predictor: Any, x: Array, y: Array) -> Array:
-    return jax.vmap(predictor.predict_prefixes)(x, y)
+    with range_warnings(False):  # `predict_all` has warned
+        return jax.vmap(predictor.predict_prefixes)(x, y)
 
 
 @lru_cache(maxsize=256)

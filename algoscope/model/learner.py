@@ -4,13 +4,11 @@ A trained learner knows the task that it was trained on. A constructed one knows
 `OperandRange`: how large the numbers may be that its layers multiply.
 """
 
-import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
@@ -29,7 +27,6 @@ from algoscope.model.checkpoints import (
     named_leaves,
     save_transformer,
 )
-from algoscope.model.layer import layer_norm
 from algoscope.model.opened import (
     HiddenStates,
     Inputs,
@@ -42,6 +39,7 @@ from algoscope.model.opened import (
     require_layer,
     run_edited,
 )
+from algoscope.model.operands import OperandRange
 from algoscope.model.tokens import QUERIES, append_query, encode_context
 from algoscope.model.transformer import Transformer, run_compiled
 from algoscope.tasks import make_task
@@ -63,14 +61,14 @@ class InContextLearner(eqx.Module):
 
     transformer: Transformer
     name: str = eqx.field(static=True)
-    operands: "OperandRange | None" = eqx.field(static=True)
+    operands: OperandRange | None = eqx.field(static=True)
     task: Task = eqx.field(static=True)
 
     def __init__(
         self,
         transformer: Transformer,
         name: str = "ICL",
-        operands: "OperandRange | None" = None,
+        operands: OperandRange | None = None,
         task: Task | None = None,
     ):
         """Hold a transformer and its task, by default noiseless linear regression."""
@@ -78,6 +76,18 @@ class InContextLearner(eqx.Module):
         self.name = name
         self.operands = operands
         self.task = LinearRegression(self.dim) if task is None else task
+
+    if not TYPE_CHECKING:
+
+        def __getattribute__(self, name: str) -> Any:
+            # Equinox makes pytrees of methods, which `jax.jit` cannot hash.
+            return object.__getattribute__(self, name)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> Any:
+        return self is other or super().__eq__(other)
 
     @property
     def dim(self) -> int:
@@ -161,11 +171,11 @@ class InContextLearner(eqx.Module):
         x: Float[Array | np.ndarray, "datasets examples dim"],
         y: Float[Array | np.ndarray, "datasets examples"],
     ) -> None:
-        """Warn if a constructed transformer would multiply operands that are too large.
+        """Warn if a constructed transformer cannot compute precisely with these data.
 
-        Traced values are unknown and not checked: call this before `jax.jit`.
+        Of traced values it warns when they are known, unless `range_warnings` is off.
         """
-        if self.operands is not None and not isinstance(x, Tracer):
+        if self.operands is not None:
             tokens = encode_context(jnp.asarray(x), jnp.asarray(y))
             self.operands.warn(self.transformer, tokens, self.name)
 
@@ -236,107 +246,6 @@ def _predict(
 
 def _reject_not_finite(name: str, values: Array) -> None:
     """Reject NaN and infinity, except in traced values, which are unknown."""
-    if isinstance(values, Tracer):
-        return
-    if not bool(jnp.all(jnp.isfinite(values))):
+    finite = jnp.all(jnp.isfinite(values))
+    if not isinstance(finite, Tracer) and not bool(finite):
         raise InvalidValueError(name, "be finite", "NaN or infinity")
-
-
-class OutsideRangeWarning(UserWarning):
-    """Operands were larger than those a transformer was calibrated for."""
-
-
-@dataclass(frozen=True)
-class OperandRange:
-    """How large the operands of products may be in a constructed transformer.
-
-    A feed-forward layer multiplies through a non-linearity, which is precise for
-    operands up to a few times those that the weights were calibrated for. Beyond,
-    predictions are wrong although nothing in the output shows it.
-    """
-
-    largest: float
-    products: tuple[int, ...]  # per layer: how many inner units, the first, multiply
-    pads: tuple[int, ...] = ()  # rows that alone should decide LayerNorm's variance
-    share: float = 1.0  # of the others in that variance, at most, relative to the pads
-
-    @classmethod
-    def from_config(cls, saved: Any, directory: Path) -> "OperandRange | None":
-        """Return the range in a config.json, if it has one."""
-        if saved is None:
-            return None
-        try:
-            return cls(
-                float(saved["largest"]),
-                tuple(map(int, saved["products"])),
-                tuple(map(int, saved.get("pads", ()))),
-                float(saved.get("share", 1.0)),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            problem = f"has a damaged range of operands in its configuration: {saved!r}"
-            raise DamagedFileError(directory, problem) from error
-
-    def warn(
-        self,
-        transformer: Transformer,
-        tokens: Float[Array, "datasets time token"],
-        name: str,
-    ) -> None:
-        """Warn of operands outside the range, and of divisions by nearly zero."""
-        ratios, shares = _operand_ratios(transformer, tokens, self)
-        weakest = int(jnp.argmax(shares))
-        if shares[weakest] > 1:
-            warnings.warn(
-                f"{name}: layer {weakest + 1} divides by a number so near to zero, or "
-                "holds numbers so large, that predictions may be wrong.",
-                OutsideRangeWarning,
-                stacklevel=4,
-            )
-        worst = int(jnp.argmax(ratios))
-        if ratios[worst] > 1:
-            warnings.warn(
-                f"{name}: operands in layer {worst + 1} are {float(ratios[worst]):.2g} "
-                "times the largest that it multiplies well; predictions may be wrong. "
-                "Calibrate on data like these: `build(..., tokens=...)`.",
-                OutsideRangeWarning,
-                stacklevel=4,
-            )
-
-
-@eqx.filter_jit
-def _operand_ratios(
-    transformer: Transformer,
-    tokens: Float[Array, "datasets time token"],
-    limits: OperandRange,
-) -> tuple[Float[Array, " layers"], Float[Array, " layers"]]:
-    """Return the largest operand of every layer, over the largest allowed.
-
-    And the largest share that other rows than the pads have in LayerNorm's variance,
-    over the largest allowed. Where it is large, the pads are nearly zero: a division by
-    zero; or the others are too large.
-    """
-    hidden = jnp.moveaxis(transformer(tokens).hidden, -3, 0)[:-1]
-    counts = jnp.asarray(limits.products)
-    is_pad = np.isin(np.arange(hidden.shape[-1]), limits.pads).astype(hidden.dtype)
-    block = transformer.block
-
-    def largest(h, layer, count):
-        read = layer_norm(h, block.layer_norm_epsilon) if block.pre_norm else h
-        a, _ = layer.attention(read, block)
-        squares = jnp.square(a + h)
-        in_pads = squares @ is_pad
-        others = squares @ (1 - is_pad)
-        share = jnp.max(others / jnp.maximum(in_pads, jnp.finfo(h.dtype).tiny))
-        normed = layer_norm(a + h, block.layer_norm_epsilon)
-        rows = normed.reshape(-1, normed.shape[-1])
-        inner = rows @ layer.w_2.T + layer.b_2[None]
-        multiplies = jnp.arange(inner.shape[1]) < count
-        return jnp.max(jnp.where(multiplies[None], jnp.abs(inner), 0)), share
-
-    with jax.default_matmul_precision("highest"):
-        seen, shares = jax.lax.map(
-            lambda args: largest(*args), (hidden, transformer.layers, counts)
-        )
-    if not limits.pads:
-        shares = jnp.zeros_like(shares)
-    return seen / limits.largest, shares / limits.share

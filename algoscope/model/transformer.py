@@ -108,7 +108,7 @@ class Transformer(eqx.Module):
         with self._precisely():
             h = self._embed(tokens).hidden
             last, (later, alpha) = self._run_layers(h, self.layers)
-            output = self._read_out(last)
+            output = self.read_out(last)
         hidden = jnp.concatenate([h[None], later])
 
         def unfold(kept: Array) -> Array:
@@ -143,7 +143,7 @@ class Transformer(eqx.Module):
                 h, _ = self._run_layers(h, part(slice(1, -1)))
                 factors = None
             h, _ = part(-1)(h, self.block, at, factors)
-            output = self._read_out(h)
+            output = self.read_out(h)
         return output.reshape(*tokens.shape[:-2], h.shape[1])
 
     def edited(
@@ -160,7 +160,7 @@ class Transformer(eqx.Module):
         with self._precisely():
             h = edit(depths[0], self._embed(tokens).hidden)
             h, _ = jax.lax.scan(step, h, (depths[1:], self.layers))
-            return self._read_out(h)
+            return self.read_out(h)
 
     def _precisely(self) -> AbstractContextManager:
         """Return a context with full matrix precision, if the weights need it.
@@ -214,9 +214,17 @@ class Transformer(eqx.Module):
             kept.append(states)
         return h, jax.tree.map(lambda *states: jnp.stack(states), *kept)
 
-    def _read_out(
+    def embedded(
+        self, tokens: Float[Array, "batch time token"]
+    ) -> Float[Array, "batch time hidden"]:
+        """Return H⁽⁰⁾, after a check of the tokens and of the precision."""
+        with self._precisely():
+            return self._embed(tokens).hidden
+
+    def read_out(
         self, last: Float[Array, "batch time hidden"]
     ) -> Float[Array, "batch time"]:
+        """Return the outputs from H⁽ᴸ⁾."""
         if self.block.pre_norm:
             last = layer_norm(last, self.block.layer_norm_epsilon)
         return last @ self.w_o + self.b_o

@@ -34,10 +34,10 @@ from algoscope.construction.algorithms import (
     Ridge,
     ScanSGD,
 )
-from algoscope.construction.algorithms.algorithm import symmetric, upper
 from algoscope.construction.compiler.compile import Compiled, arrange, compile_program
 from algoscope.construction.compiler.numerics import DType, numerics
 from algoscope.construction.language.interpreter import predictions
+from algoscope.construction.language.matrices import symmetric, upper
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.model.tokens import example_tokens
 

@@ -20,7 +20,8 @@ from algoscope.construction.build import (
 )
 from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.validation import InvalidValueError
-from algoscope.model.learner import InContextLearner, OutsideRangeWarning
+from algoscope.model.learner import InContextLearner
+from algoscope.model.operands import OutsideRangeWarning
 from algoscope.model.tokens import example_tokens
 from algoscope.predictors import ridge
 
@@ -113,10 +114,10 @@ def test_operands_outside_the_calibrated_range_are_reported():
 
 def test_calibrated_on_large_data_large_data_are_in_range():
     tokens = 30 * example_tokens(2, 3)
-    learner = build(Ridge(0.1), 2, 3, tokens=tokens)
+    learner = build(Ridge(90.0), 2, 3, tokens=tokens)
     x, y = tokens[0, ::2, 1:], np.append(tokens[0, 1::2, 0], 0.0)
     found = learner.predict_prefixes(jnp.array(x), jnp.array(y))
-    expected = ridge(0.1).predict_prefixes(jnp.array(x), jnp.array(y))
+    expected = ridge(90.0).predict_prefixes(jnp.array(x), jnp.array(y))
     assert np.allclose(found, expected, atol=1e-8)
 
 

@@ -283,7 +283,7 @@ def test_scores_that_exceed_the_gap_are_refused():
 def divided(size: int) -> Program:
     program = Program(2, 1)
     v = constant(np.ones(size))
-    program.predict(program.divide(program.y, join([program.y, v])[:size]))
+    program.predict(program.divide(program.y, join([program.y + 9.0, v])[:size]))
     return program
 
 

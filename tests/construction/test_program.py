@@ -41,11 +41,16 @@ def test_products_with_a_constant_take_no_layer():
     assert program.read(constant(0.0), PREVIOUS).constant.tolist() == [0]
 
 
-def test_zero_over_zero_is_zero_for_the_interpreter():
+def test_there_is_no_quotient_by_zero():
     program = Program(1, 1)
-    program.predict(program.divide(program.x, program.y))
+    program.divide(program.x + 1, program.y)
+    program.multiply(program.x, program.x, norm=program.y)
     tokens = np.array([[[0.0, 2.0], [4.0, 0.0], [0.0, 3.0]]])
-    assert interpret(program, tokens)[program.events[0].out].ravel().tolist() == [0] * 3
+    found = interpret(program, tokens)
+    for event, at_label in zip(program.events[1:], (0.25, 0.0), strict=True):
+        np.testing.assert_array_equal(
+            found[event.out].ravel(), [np.nan, at_label, np.nan]
+        )
 
 
 def empty(num_examples: int = 1) -> Program:

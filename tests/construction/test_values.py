@@ -148,40 +148,44 @@ def test_operations_are_refused():
         InvalidValueError, "`value` must have 2 components, as a has, got b with 3."
     ):
         _ = a + b
-    for factor in (a, b, np.ones(9)):
-        with refuses(
-            InvalidTypeError,
-            f"`factor` must be a number, got {type(factor).__name__}. "
-            "Products of two values take a layer: use `program.multiply`.",
-        ):
-            _ = a * factor  # pyright: ignore[reportOperatorIssue]
+    with refuses(
+        InvalidTypeError,
+        "`factor` must be a value, a number, or 2 of them, got shape (9,). "
+        "Constant factors are free, products of values take a layer.",
+    ):
+        _ = a * np.ones(9)
+    with refuses(
+        InvalidTypeError,
+        "`right side of @` must be a value or an array of 2 rows, got str. "
+        "Constant matrices are free, products of values take a layer.",
+    ):
+        _ = a @ "b"  # pyright: ignore[reportOperatorIssue]
 
 
-def test_what_takes_a_layer_says_so():
+def test_what_takes_a_layer_needs_a_program_to_write_it():
     x = Value.of(Register("x", 2))
-    divided = (
-        "`divisor` must be a number, got Value. "
-        "A division by a value takes a layer: use `program.divide`."
-    )
-    for act in (lambda: x / x, lambda: 1.0 / x):  # pyright: ignore
-        with refuses(InvalidTypeError, divided):
+    for what, act in (
+        ("a product", lambda: x * x),
+        ("a product", lambda: x @ x),
+        ("a product", lambda: x**2),
+        ("a quotient", lambda: x / x),
+        ("a quotient", lambda: 1.0 / x),
+    ):
+        with refuses(
+            InvalidValueError,
+            f"`value` must belong to a program, which writes {what}, got x and x.",
+        ):
             act()
     with refuses(
-        InvalidTypeError,
-        "`left side of @` must be a matrix, got Value @ Value. "
-        "It takes a layer: use `program.dot` or `program.apply`.",
+        InvalidValueError,
+        "`exponent` must be 2, got 3. "
+        "A square takes a layer, and so does each further product.",
     ):
-        _ = x @ x
-    with refuses(
-        InvalidTypeError,
-        "`base of a power` must be a number, got Value. "
-        "A square takes a layer: use `program.multiply(x, x)`.",
-    ):
-        _ = x**2
+        _ = x**3
     with refuses(
         InvalidTypeError,
         "`argument of abs` must be a number, got Value. "
-        "Compile a rule with jnp.abs: see `algoscope.compile`.",
+        "It takes a layer: use `algoscope.construction.absolute`.",
     ):
         abs(x)
     with refuses(InvalidValueError, "`divisor` must not be zero, got 0."):

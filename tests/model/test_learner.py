@@ -1,8 +1,5 @@
 """A transformer as a predictor: two ways to ask, one answer, and a known task."""
 
-import json
-import warnings
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,9 +9,7 @@ from support.refusals import refuses
 from algoscope import FixedWeights, InContextLearner, LinearRegression, Predictor
 from algoscope.foundation.files import DamagedFileError
 from algoscope.model.checkpoints import CONFIG
-from algoscope.model.layer import Block, layer_norm
-from algoscope.model.learner import OperandRange, OutsideRangeWarning
-from algoscope.model.tokens import encode_context
+from algoscope.model.layer import Block
 from algoscope.model.transformer import random_transformer
 
 DIM, ROOM = 3, 5
@@ -211,75 +206,3 @@ def test_the_digest_tells_learners_apart(learner, tmp_path):
     assert InContextLearner(learner.transformer, "renamed").digest == learner.digest
     other = jax.tree.map(lambda leaf: leaf + 1e-12, learner)
     assert other.digest != learner.digest
-
-
-# The range of operands.
-
-
-def in_range(learner, factor: float) -> InContextLearner:
-    """Return the learner with a range in which the data are `factor` times too large.
-
-    The products of layer 1 have no units, so only layer 2 can leave the range.
-    """
-    return InContextLearner(
-        learner.transformer, "built", OperandRange(1 / factor, (0, 5))
-    )
-
-
-def test_a_learner_warns_of_operands_outside_its_range(learner, data):
-    x, y = data
-    built = in_range(learner, 1e3)
-    match = "built: operands in layer 2 are .* times the largest that it multiplies"
-    with pytest.warns(OutsideRangeWarning, match=match):
-        built(x[:2], y[:2], x[2])
-    with pytest.warns(OutsideRangeWarning, match=match):
-        built.predict_prefixes(x, y)
-    with pytest.warns(OutsideRangeWarning, match=match):
-        built.warn_outside_range(np.asarray(x)[None], np.asarray(y)[None])
-
-
-def test_the_warning_names_the_largest_operand_of_the_units_that_multiply(
-    learner, data
-):
-    x, y = data
-    with pytest.warns(OutsideRangeWarning) as caught:
-        in_range(learner, 1e3).predict_prefixes(x, y)
-    found = float(str(caught[0].message).split(" are ")[1].split(" ")[0]) / 1e3
-    layer = jax.tree.map(lambda leaf: leaf[1], learner.transformer.layers)
-    tokens = encode_context(x, y)[None]
-    before = learner.transformer(tokens).hidden[:, 1]
-    block = learner.transformer.block
-    a, _ = layer.attention(layer_norm(before, block.layer_norm_epsilon), block)
-    rows = layer_norm(a + before, block.layer_norm_epsilon)[0]
-    units = rows @ layer.w_2.T + layer.b_2[None]
-    assert found == pytest.approx(float(jnp.abs(units[:, :5]).max()), rel=0.05)
-
-
-def test_inside_its_range_and_while_traced_a_learner_does_not_warn(learner, data):
-    x, y = data
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        in_range(learner, 1e-3).predict_prefixes(x, y)
-        jax.jit(lambda x, y: in_range(learner, 1e3).predict_prefixes(x, y))(x, y)
-        learner.predict_prefixes(x, y)
-
-
-def test_the_range_is_saved_with_the_learner(learner, tmp_path):
-    built = in_range(learner, 2.0)
-    built.save_pretrained(tmp_path)
-    config = json.loads((tmp_path / CONFIG).read_text())
-    known = {"largest": 0.5, "products": [0, 5], "pads": [], "share": 1.0}
-    assert config["operands"] == known
-    assert InContextLearner.from_pretrained(tmp_path).operands == built.operands
-
-
-@pytest.mark.parametrize(
-    "saved", [3, {"largest": 1.0}, {"largest": "x", "products": []}]
-)
-def test_a_damaged_range_is_rejected(learner, tmp_path, saved):
-    learner.save_pretrained(tmp_path, about={"operands": saved})
-    message = (
-        f"{tmp_path} has a damaged range of operands in its configuration: {saved!r}."
-    )
-    with refuses(DamagedFileError, message):
-        InContextLearner.from_pretrained(tmp_path)

@@ -96,23 +96,3 @@ class WrittenAlgorithm(Algorithm):
 def zeros(size: int) -> Value:
     """Return 0: what weights start from."""
     return constant(np.zeros(size))
-
-
-def symmetric(size: int) -> Float[np.ndarray, "entries triangle"]:
-    """Return the matrix that writes out a symmetric matrix, by rows, from its triangle.
-
-    Example:
-        >>> symmetric(2).tolist()
-        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
-    """
-    above = np.triu_indices(size)
-    place = np.zeros((size, size), int)
-    place[above] = np.arange(len(above[0]))
-    place.T[above] = place[above]
-    return np.eye(len(above[0]))[place.ravel()]
-
-
-def upper(size: int) -> Float[np.ndarray, "triangle entries"]:
-    """Return the matrix that takes the triangle, by rows, from a matrix."""
-    rows, columns = np.triu_indices(size)
-    return np.eye(size * size)[rows * size + columns]

@@ -10,17 +10,34 @@ from typing import ClassVar
 import numpy as np
 
 from algoscope import predictors
-from algoscope.construction.algorithms.algorithm import (
-    Algorithm,
-    symmetric,
-    upper,
-    zeros,
-)
+from algoscope.construction.algorithms.algorithm import Algorithm, zeros
 from algoscope.construction.compiler.numerics import DType
+from algoscope.construction.language.matrices import symmetric, upper
 from algoscope.construction.language.program import Program
 from algoscope.construction.language.timesteps import PREVIOUS, SELF
 from algoscope.construction.language.values import Head, Value, constant, join
 from algoscope.foundation.validation import InvalidValueError, require_positive
+
+
+def _times(program: Program, triangle: Value, w: Value, x: Value, name: str) -> Value:
+    """Return Px and wᵀx, for a symmetric P, from d(d + 3)/2 products.
+
+    Row i of Px is Σ Pᵢⱼ (xᵢ + xⱼ) + (Pᵢᵢ − Σ Pᵢⱼ) xᵢ, sums over j ≠ i: the products in
+    the first are those of row j as well.
+    """
+    d = x.size
+    rows, columns = np.triu_indices(d)
+    off, across = np.flatnonzero(rows != columns), np.eye(d)
+    ends = across[rows[off]] + across[columns[off]]  # which rows an entry is in
+    diagonal = np.eye(len(rows))[rows == columns]
+    diagonal[:, off] -= ends.T
+    p = join([triangle.take(off), diagonal @ triangle, w])
+    q = join([ends @ x, x, x])
+    mix = np.zeros((d + 1, p.size))
+    mix[:d, : len(off)] = ends.T
+    mix[:d, len(off) : len(off) + d] = np.eye(d)
+    mix[d, len(off) + d :] = 1
+    return program.multiply(p, q, mix, name=name)
 
 
 @dataclass(frozen=True)
@@ -54,9 +71,7 @@ class RLS(Algorithm):
         w, matrix = zeros(d), constant(np.eye(d)[np.triu_indices(d)])
         for k in range(num_examples):
             x, y = program.example(k)
-            both = program.apply(
-                join([symmetric(d) @ matrix, w]), x, name=f"u{k + 1}, w·x{k + 1}"
-            )
+            both = _times(program, matrix, w, x, f"u{k + 1}, w·x{k + 1}")
             u, error = both[:d], y - both[d:]
             scale = program.dot(x, u, f"x·u{k + 1}") + self.forgetting * self.penalty
             gain = program.divide(u, scale, f"g{k + 1}")

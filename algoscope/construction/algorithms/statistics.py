@@ -7,50 +7,16 @@ and each column solves its own problem. Depth does not depend on n.
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from algoscope import predictors
-from algoscope.construction.algorithms.algorithm import (
-    Algorithm,
-    symmetric,
-    upper,
-    zeros,
-)
+from algoscope.construction.algorithms.algorithm import Algorithm, zeros
+from algoscope.construction.language.matrices import symmetric, triangle_moments
 from algoscope.construction.language.program import Program
-from algoscope.construction.language.timesteps import PREVIOUS, Labels
-from algoscope.construction.language.values import Value, join
 from algoscope.foundation.validation import (
     InvalidValueError,
     require_at_least,
     require_not_negative,
     require_positive,
 )
-
-
-def mean_moments(program: Program) -> tuple[Value, Value]:
-    """Return the triangle of XᵀX/n, and XᵀY/n: one layer, and the next's attention."""
-    mean = _means(program)
-    return mean[: -program.dim], mean[-program.dim :]
-
-
-def _means(program: Program) -> Value:
-    d = program.dim
-    x = program.read(program.x, PREVIOUS, "x")
-    each = program.multiply(
-        join([upper(d) @ x.stretch(d), x]),
-        join([upper(d) @ x.repeat(d), program.y.repeat(d)]),
-        name="xxᵀ,xy",
-    )
-    return program.read(each, Labels(), "mean")
-
-
-def moments(program: Program) -> tuple[Value, Value]:
-    """Return the triangle of XᵀX, and XᵀY: the means times n, in two layers."""
-    mean = _means(program)
-    counts = (np.arange(program.time) + 1) // 2
-    others = program.position("n-1", counts[:, None] - 1.0)
-    sums = program.multiply(mean, others.repeat(mean.size), into=mean, name="XᵀX,XᵀY")
-    return sums[: -program.dim], sums[-program.dim :]
 
 
 def _width(dim: int, num_weights: int, *, counts: bool) -> int:
@@ -84,7 +50,7 @@ class GD(Algorithm):
     def program(self, dim: int, num_examples: int) -> Program:
         """Return K + 2 layers; the first step, from 0, is 2αb and takes none."""
         program = Program(dim, num_examples)
-        triangle, moment = moments(program)
+        triangle, moment = triangle_moments(program, mean=False)
         gram = symmetric(dim) @ triangle
         rate = 2 * self.learning_rate
         w = zeros(dim)
@@ -132,7 +98,7 @@ class HeavyBall(Algorithm):
     def program(self, dim: int, num_examples: int) -> Program:
         """Return K + 2 layers. v is the difference of the last two weights."""
         program = Program(dim, num_examples)
-        triangle, moment = moments(program)
+        triangle, moment = triangle_moments(program, mean=False)
         gram = symmetric(dim) @ triangle
         rate = 2 * self.learning_rate
         before, w = zeros(dim), zeros(dim)
@@ -178,7 +144,7 @@ class Chebyshev(Algorithm):
     def program(self, dim: int, num_examples: int) -> Program:
         """Return K + 1 layers: means are enough, and the first step is b/θ."""
         program = Program(dim, num_examples)
-        triangle, moment = mean_moments(program)
+        triangle, moment = triangle_moments(program, mean=True)
         gram = symmetric(dim) @ triangle
         middle, half_square = (
             (self.low + self.high) / 2,

@@ -53,7 +53,8 @@ from algoscope.construction.language.values import (
     constant,
 )
 from algoscope.foundation.validation import InvalidValueError
-from algoscope.model.learner import InContextLearner, OperandRange
+from algoscope.model.learner import InContextLearner
+from algoscope.model.operands import OperandRange
 from algoscope.model.tokens import example_tokens
 from algoscope.model.transformer import Transformer
 
@@ -260,8 +261,17 @@ def operand_range(plans: list[Plan], numerics: Numerics, frame: Frame) -> Operan
     pads = tuple(row for pair in frame.pads for row in pair)
     share = 2 * float(np.finfo(numerics.dtype).eps) ** 0.5
     if numerics.pads == "paper":  # whose error is of first order
-        pads, share = (), 1.0
-    return OperandRange(float(np.max(reach)), products, pads, share)
+        return OperandRange(float(np.max(reach)), products)
+    return OperandRange(
+        float(np.max(reach)),
+        products,
+        pads,
+        share,
+        numerics.tolerance,
+        0 if unit.order is None else unit.num_units,
+        unit.truncation,
+        unit.order or 2,
+    )
 
 
 class Planner:

@@ -18,7 +18,12 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.construction.compiler.products import Product, paper_product, richardson
+from algoscope.construction.compiler.products import (
+    Product,
+    fitted,
+    paper_product,
+    richardson,
+)
 from algoscope.construction.language.interpreter import (
     State,
     Tokens,
@@ -26,7 +31,13 @@ from algoscope.construction.language.interpreter import (
     interpret,
 )
 from algoscope.construction.language.program import Program
-from algoscope.construction.language.values import Attend, Event, Multiply, Register
+from algoscope.construction.language.values import (
+    Attend,
+    Divide,
+    Event,
+    Multiply,
+    Register,
+)
 from algoscope.foundation.validation import (
     InvalidValueError,
     require_choice,
@@ -88,6 +99,11 @@ class Numerics:
         """Binary digits of the precision."""
         return 53 if self.dtype == "float64" else 24
 
+    @property
+    def tolerance(self) -> float:
+        """How far a prediction may be off, over the largest or 1, without a warning."""
+        return 1e-10 if self.dtype == "float64" else 1e-3
+
     def require_bounded(self, name: str, numbers: Float[np.ndarray, "..."]) -> float:
         """Return the largest; reject one that would compete with LayerNorm's pads.
 
@@ -111,8 +127,7 @@ def numerics(dtype: DType = "float64", activation: Activation = "gelu") -> Numer
     if dtype == "float64":
         product = richardson(activation, 3, 2.0**6)
         return Numerics("float64", product, pad=2.0**31, gap=2.0**11)
-    product = richardson(activation, 3, 4.0)
-    return Numerics(dtype, product, pad=2.0**20, gap=2.0**8)
+    return Numerics(dtype, fitted(activation), pad=2.0**20, gap=2.0**8)
 
 
 @cache
@@ -141,6 +156,9 @@ def calibrate(program: Program, tokens: Tokens, numerics: Numerics) -> Calibrati
     """Return how large everything gets, with safety, on the given datasets."""
     with np.errstate(over="ignore", invalid="ignore"):
         state = interpret(program, tokens)
+    for event in program.events:
+        if event.norm is not None:
+            _require_divisor(event, state)
     registers = {
         register: numerics.require_bounded(f"register {register.name}", columns)
         for register, columns in state.items()
@@ -158,8 +176,14 @@ def calibrate(program: Program, tokens: Tokens, numerics: Numerics) -> Calibrati
             norm = evaluate(event.norm, state)
             length = np.linalg.norm(norm, axis=-1, keepdims=True)
             length = np.where(length == 0, 1, length)
-        for ranges, factor in ((p, event.p), (q, event.q)):
-            seen = np.abs(evaluate(factor, state) / length).max(axis=(0, 1), initial=0)
+        factors = [
+            np.abs(evaluate(each, state) / length) for each in (event.p, event.q)
+        ]
+        # Where a factor is zero, as in columns that do not see an example, the other
+        # may be of any size.
+        counts = (factors[0] > 0) & (factors[1] > 0)
+        for ranges, factor in zip((p, q), factors, strict=True):
+            seen = factor.max(axis=(0, 1), initial=0, where=counts)
             ranges[event] = numerics.safety * np.where(
                 seen == 0, 1, np.maximum(seen, least)
             )
@@ -171,6 +195,22 @@ def calibrate(program: Program, tokens: Tokens, numerics: Numerics) -> Calibrati
             shared = np.max([ranges[event] for event in alike], axis=0)
             ranges.update(dict.fromkeys(alike, shared))
     return Calibration(p, q, registers)
+
+
+def _require_divisor(event: Multiply | Divide, state: State) -> None:
+    """Reject a division by zero, and say in which columns."""
+    assert event.norm is not None
+    zero = np.any(np.all(evaluate(event.norm, state) == 0, axis=-1), axis=0)
+    if zero.any():
+        first = int(np.argmax(zero))
+        token = f"{'xy'[first % 2]}{first // 2 + 1}"
+        raise InvalidValueError(
+            f"norm of {event.out.name}",
+            "not be zero in any column",
+            f"0 at {token} on the calibration's datasets",
+            "Add a component that is not zero there, as "
+            "`join([x, 1 - program.seen(k)])`.",
+        )
 
 
 def _require_no_leaks(event: Attend, state: State, numerics: Numerics) -> None:

@@ -60,6 +60,7 @@ class Product:
     shift: tuple[float, ...]
     weight: tuple[float, ...]
     constant: float = 0.0
+    order: int | None = None  # the first power of a unit that does not cancel
 
     def __post_init__(self):
         require_choice("activation", self.activation, get_args(Activation))
@@ -72,6 +73,13 @@ class Product:
     def num_units(self) -> int:
         """How many units of the feed-forward layer one product takes."""
         return len(self.p)
+
+    @property
+    def truncation(self) -> float:
+        """The coefficient of σ at that power, 0 if it is not known."""
+        if self.order is None:
+            return 0.0
+        return abs(taylor(self.activation, self.shift[0])[self.order])
 
     def __call__(
         self, p: Float[np.ndarray, "*shape"], q: Float[np.ndarray, "*shape"]
@@ -210,6 +218,32 @@ def richardson(
     return _even_parts(name, activation, scales, shares, shift)
 
 
+FITTED_SCALES = (8.0, 8.0 / 0.35)  # best for two of them in float32
+
+
+@cache
+def fitted(activation: Activation) -> Product:
+    """Return quarter squares at two scales, with weights fitted to all |p|, |q| ≤ 1.
+
+    Eight units instead of twelve; in float32 rounding is all that is left of the error.
+
+    Example:
+        >>> fitted("gelu").num_units
+        8
+        >>> fitted("gelu").error(np.float32) < 4e-6
+        True
+    """
+    scales = np.array(FITTED_SCALES)
+    b = shift_without(3, activation)
+    # The square of s = p ± q, |s| ≤ 2, at Chebyshev's points, where errors are even.
+    s = 2 * np.cos(np.pi * (np.arange(200) + 0.5) / 400)
+    sigma, curvature = ACTIVATIONS[activation], 2 * taylor(activation, b)[2]
+    at = s[:, None] / scales
+    parts = sigma(b + at) + sigma(b - at) - 2 * sigma(np.array([b]))
+    shares, *_ = np.linalg.lstsq(parts * scales**2 / curvature, s**2, rcond=None)
+    return _even_parts(f"fitted({activation})", activation, scales, shares, None)
+
+
 def _even_parts(
     name: str,
     activation: Activation,
@@ -232,6 +266,7 @@ def _even_parts(
         q=tuple(sign * each for each in inverses for sign in (1, -1, -1, 1)),
         shift=(b,) * (4 * len(inverses)),
         weight=tuple(sign * each for each in factors for sign in (1, 1, -1, -1)),
+        order=2 * len(inverses) + 2,
     )
 
 

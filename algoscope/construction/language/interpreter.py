@@ -38,7 +38,8 @@ def interpret(program: Program, tokens: Tokens) -> State:
     """Return what each register of the program holds after it was written.
 
     A column that cannot see an example runs the algorithm on zeros, as a transformer
-    does; where that divides by zero the result is zero.
+    does. There is no quotient by zero: it is NaN, whatever is divided, and so is what
+    depends on it.
     """
     datasets, time, size = tokens.shape
     if size != program.dim + 1 or time > program.time:
@@ -83,7 +84,7 @@ def run_event(event: Event, state: State, time: int) -> Columns:
 
 def _quotient(above: Columns, below: Float[np.ndarray, "datasets time 1"]) -> Columns:
     safe = np.where(below == 0, 1, below)
-    return np.where(below == 0, 0, above / safe)
+    return np.where(below == 0, np.nan, above / safe)
 
 
 def _softmax(head: Head, at: Timesteps, state: State, time: int) -> Columns:

@@ -60,12 +60,13 @@ class Program:
     )
     output: Value | None = field(init=False, default=None)
     alike: list[list[Register]] = field(init=False, default_factory=list)  # in range
+    digits: int = field(default=53, kw_only=True)  # that thresholds are written for
     _overwritten: dict[Register, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self):
         require_at_least("dim", self.dim, 1)
         require_at_least("num_examples", self.num_examples, 1)
-        self.token = Register("token", self.dim + 1)
+        self.token = Register("token", self.dim + 1, self)
 
     @property
     def time(self) -> int:
@@ -87,7 +88,7 @@ class Program:
         if len(values) != self.time:
             rule = f"have one row for each of the {self.time} timesteps"
             raise InvalidValueError("values", rule, f"shape {values.shape}")
-        register = Register(name, values.shape[1])
+        register = Register(name, values.shape[1], self)
         self.positions[register] = values
         return Value.of(register)
 
@@ -100,7 +101,7 @@ class Program:
         at.average(self.time)  # rejects a map that does not fit
         if not source.terms and not np.any(source.constant):
             return source
-        return self.append(Read(Register(name, source.size), source, at))
+        return self.append(Read(Register(name, source.size, self), source, at))
 
     def example(self, k: int) -> tuple[Value, Value]:
         """Return the k-th example, from 0, in every column after it; zeros before.
@@ -143,7 +144,7 @@ class Program:
                 rule = f"have {size} components, as the first head of `{name}` has"
                 raise InvalidValueError("value", rule, head.value.size)
         target = self._target(into, size, name)
-        return self.append(Attend(Register(name, size), tuple(heads), at, target))
+        return self.append(Attend(Register(name, size, self), tuple(heads), at, target))
 
     def multiply(
         self,
@@ -185,8 +186,18 @@ class Program:
             return plus
         target = self._target(into, size, name)
         return self.append(
-            Multiply(Register(name, size), p, q, mix, plus, target, norm)
+            Multiply(Register(name, size, self), p, q, mix, plus, target, norm)
         )
+
+    def quotient(self, value: Value, by: Value, name: str = "quotient") -> Value:
+        """Return value / by, for a number `by`, with its sign."""
+        if by.size != 1:
+            rule = "be one number: a layer divides by one"
+            raise InvalidValueError("by", rule, f"{by!r} with {by.size}")
+        if by.is_constant.all():
+            self._require_not_zero(by, name)
+            return value / float(by.constant[0])
+        return self.multiply(value, by.repeat(value.size), norm=by, name=name)
 
     def share_ranges(self, products: list[Value]) -> None:
         """Calibrate products as one: layers that repeat then have the same weights."""
@@ -210,14 +221,15 @@ class Program:
     def divide(self, value: Value, by: Value, name: str = "quotient") -> Value:
         """Return value / |by|, for a number `by`, or value / ‖by‖.
 
-        A division by a constant is linear and costs nothing. Where the norm is zero in
-        the data there is no quotient: the interpreter writes 0, a compiled learner
-        computes something else, and warns.
+        A division by a constant is linear and costs nothing. There is no quotient by
+        zero: the interpreter writes NaN, a program that divides by zero on the datasets
+        of its calibration is not compiled, and a learner that meets a zero warns.
         """
         if by.is_constant.all():
             self._require_not_zero(by, name)
             return value / float(np.linalg.norm(by.constant))
-        return self.append(Divide(Register(name, value.size), self._in_rows(value), by))
+        out = Register(name, value.size, self)
+        return self.append(Divide(out, self._in_rows(value), by))
 
     def predict(self, value: Value, *more: Value) -> None:
         """Make a number the prediction of every column; more numbers may follow it."""

@@ -20,6 +20,7 @@ from algoscope.construction.language.expressions import (
     collected,
     form_of,
 )
+from algoscope.construction.language.functions import lift, sharpness, tie
 from algoscope.construction.language.interpreter import evaluate, run_event
 from algoscope.construction.language.program import Program
 from algoscope.construction.language.timesteps import PREVIOUS, Single
@@ -48,10 +49,11 @@ class Recorder:
     def __init__(self, program: Program, digits: int):
         """Start with what every column holds, on a few random datasets."""
         self.program = program
-        wide = digits > 24
-        self.sharpness = 2.0**36 if wide else 2.0**18  # β of a threshold σ(βa)
-        self.tie = 2.0**-30 if wide else 2.0**-13  # what is nearer to zero is a tie
-        self.lift = 60.0 if wide else 20.0  # B of exp(a) = e^B σ(a − B)
+        self.sharpness, self.tie, self.lift = (
+            sharpness(digits),
+            tie(digits),
+            lift(digits),
+        )
         tokens = example_tokens(program.dim, program.num_examples, 4, seed=11)
         self.numbers = {program.token: tokens}
         self.rough: set[Register] = set()  # depend on a threshold

@@ -12,6 +12,7 @@ the register that it adds to in place, through the residual connection.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -22,12 +23,30 @@ from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
 Number = int | float | np.number
 
 
+@runtime_checkable
+class Writer(Protocol):
+    """A program, which writes what operators ask for."""
+
+    def multiply(
+        self,
+        p: "Value",
+        q: "Value",
+        mix: Float[np.ndarray, "out products"] | None = None,
+        /,
+    ) -> "Value": ...
+
+    def dot(self, p: "Value", q: "Value", /) -> "Value": ...
+
+    def quotient(self, value: "Value", by: "Value", /) -> "Value": ...
+
+
 @dataclass(frozen=True, eq=False)
 class Register:
     """Named rows. Registers are told apart by identity, not by name."""
 
     name: str
     size: int
+    program: Writer | None = None  # that they belong to
 
     def __repr__(self) -> str:
         return self.name
@@ -77,45 +96,57 @@ class Value:
         terms = {register: matrix @ m for register, m in self.terms.items()}
         return Value(terms, matrix @ self.constant)
 
-    def __mul__(self, factor: "Number | Float[np.ndarray, ' size']") -> "Value":
+    # Constant factors are free. What follows takes a layer each.
+
+    def __mul__(self, factor: "Value | Number | Float[np.ndarray, ' size']") -> "Value":
+        if isinstance(factor, Value):
+            p, q = _of_one_size(self, factor)
+            return writer_of(self, factor, "a product").multiply(p, q)
         if isinstance(factor, np.ndarray) and factor.shape == (self.size,):
             return np.diag(factor.astype(np.float64)) @ self
         if not isinstance(factor, Number):
-            raise InvalidTypeError(
-                "factor",
-                "be a number",
-                type(factor).__name__,
-                "Products of two values take a layer: use `program.multiply`.",
-            )
+            rule = f"be a value, a number, or {self.size} of them"
+            got = type(factor).__name__
+            if isinstance(factor, np.ndarray):
+                got = f"shape {factor.shape}"
+            remedy = "Constant factors are free, products of values take a layer."
+            raise InvalidTypeError("factor", rule, got, remedy)
         return (float(factor) * np.eye(self.size)) @ self
 
     __rmul__ = __mul__
 
-    def __truediv__(self, divisor: "Number | Float[np.ndarray, ' size']") -> "Value":
+    def __truediv__(
+        self, divisor: "Value | Number | Float[np.ndarray, ' size']"
+    ) -> "Value":
         if isinstance(divisor, Value):
-            remedy = "A division by a value takes a layer: use `program.divide`."
-            raise InvalidTypeError("divisor", "be a number", "Value", remedy)
+            return writer_of(self, divisor, "a quotient").quotient(self, divisor)
         if not np.all(divisor):
             raise InvalidValueError("divisor", "not be zero", divisor)
         return self * (1 / divisor)
 
-    def __rtruediv__(self, value: object) -> "Value":
-        remedy = "A division by a value takes a layer: use `program.divide`."
-        raise InvalidTypeError("divisor", "be a number", "Value", remedy)
+    def __rtruediv__(self, value: "Number | Float[np.ndarray, ' size']") -> "Value":
+        above = constant(np.atleast_1d(np.asarray(value, np.float64)))
+        return writer_of(self, self, "a quotient").quotient(above, self)
 
-    def __matmul__(self, other: object) -> "Value":
-        remedy = "It takes a layer: use `program.dot` or `program.apply`."
-        kind = type(other).__name__
-        raise InvalidTypeError(
-            "left side of @", "be a matrix", f"Value @ {kind}", remedy
-        )
+    def __matmul__(self, other: "Value | Float[np.ndarray, 'size *out']") -> "Value":
+        if isinstance(other, np.ndarray):
+            matrix = np.atleast_2d(other.astype(np.float64).T)
+            return matrix @ self
+        if not isinstance(other, Value):
+            rule = f"be a value or an array of {self.size} rows"
+            remedy = "Constant matrices are free, products of values take a layer."
+            got = type(other).__name__
+            raise InvalidTypeError("right side of @", rule, got, remedy)
+        return writer_of(self, other, "a product").dot(self, other)
 
-    def __pow__(self, exponent: object) -> "Value":
-        remedy = "A square takes a layer: use `program.multiply(x, x)`."
-        raise InvalidTypeError("base of a power", "be a number", "Value", remedy)
+    def __pow__(self, exponent: int) -> "Value":
+        if exponent != 2:
+            remedy = "A square takes a layer, and so does each further product."
+            raise InvalidValueError("exponent", "be 2", exponent, remedy)
+        return self * self
 
     def __abs__(self) -> "Value":
-        remedy = "Compile a rule with jnp.abs: see `algoscope.compile`."
+        remedy = "It takes a layer: use `algoscope.construction.absolute`."
         raise InvalidTypeError("argument of abs", "be a number", "Value", remedy)
 
     def __neg__(self) -> "Value":
@@ -166,6 +197,24 @@ class Value:
     def stretch(self, times: int) -> "Value":
         """Return (v₁, v₁, …, v₂, v₂, …): each component, repeated."""
         return np.repeat(np.eye(self.size), times, axis=0) @ self
+
+
+def _of_one_size(a: Value, b: Value) -> tuple[Value, Value]:
+    """Return two values, a number among them repeated."""
+    if 1 in (a.size, b.size):
+        return a.repeat(b.size if a.size == 1 else 1), b.repeat(
+            a.size if b.size == 1 else 1
+        )
+    return a, b
+
+
+def writer_of(a: Value, b: Value, what: str) -> Writer:
+    """Return the program that two values belong to."""
+    programs = [r.program for r in (*a.terms, *b.terms) if r.program is not None]
+    if not programs:
+        rule = f"belong to a program, which writes {what}"
+        raise InvalidValueError("value", rule, f"{a!r} and {b!r}")
+    return programs[0]
 
 
 def constant(vector: "float | list | Float[np.ndarray, ' size']") -> Value:
