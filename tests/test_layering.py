@@ -25,6 +25,7 @@ BANDS = (
     {"experiments"},
     {"reporting"},
     {"cli"},
+    {"__main__"},  # python -m algoscope
 )
 # The imports within a band that are permitted, each for a reason.
 SIDEWAYS = {

@@ -9,10 +9,9 @@ would continue. So the request is repeated until the command has ended.
 An exception that is raised while a library in C is imported can end in another error,
 or abort the process. Nothing has been computed then, so the process leaves at once.
 
-When Python ends, it destroys its modules while threads of XLA and of BLAS are still
-computing with them, which crashes the process (SIGSEGV) after an interrupt: nobody
-waits for the computation that was left behind. So an interrupted process flushes what
-it printed and leaves without that last part.
+When Python ends, it destroys its modules, while after an interrupt threads of XLA and
+BLAS may still compute what nobody waits for any more. That can crash the process. So
+an interrupted process flushes what it printed and leaves without that last part.
 """
 
 import _thread

@@ -43,7 +43,8 @@ from algoscope.model.transformer import Transformer
 
 DATASETS_AT_ONCE = 32
 RUNS = 3  # as it is, and twice with errors
-NO_PADS = 1e-12  # of a variance, that the pads are taken to have at least
+NO_PADS = 1e-30  # of a variance, that the pads are taken to have at least
+TINY = 1e-3  # examples whose own size is what errors are compared with
 LARGE = 16.0  # a unit whose series says nothing any more
 
 _SWITCH: ContextVar[bool] = ContextVar("range_warnings", default=True)
@@ -221,7 +222,10 @@ def _check_one(
         runs.step, h, (*each, jnp.arange(len(limits.products)))
     )
     exact, *others = transformer.read_out(h)[:, QUERIES]
-    size = jnp.maximum(jnp.max(jnp.abs(exact)), 1)
+    # Of examples that are tiny altogether, no digit may be left.
+    seen = jnp.max(jnp.abs(tokens[:-1]), initial=0)
+    unit = jnp.where((seen > 0) & (seen < TINY), seen, 1)
+    size = jnp.maximum(jnp.max(jnp.abs(exact)), unit)
     error = jnp.max(jnp.abs(jnp.stack(others) - exact[None])) / size
     # Predictions that are not finite are seen by everybody.
     error = jnp.where(jnp.isfinite(exact).all(), error, 0) / (limits.tolerance or 1.0)

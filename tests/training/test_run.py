@@ -56,11 +56,11 @@ main(["train", *sys.argv[1:]])
 """
 MOMENTS = {
     "between two saves": """
-log = runs.Run.log
+log = runs.TrainingLog.add
 def dying_log(self, row):
     log(self, row)
     if row["step"] == 30: die()
-runs.Run.log = dying_log
+runs.TrainingLog.add = dying_log
 """,
     "in the middle of writing a save": """
 save = runs.save_arrays
@@ -80,14 +80,14 @@ def dying_replace(source, target):
 os.replace = dying_replace
 """,
     "in the middle of a line of metrics": """
-log = runs.Run.log
+log = runs.TrainingLog.add
 def dying_log(self, row):
     if row["step"] == 50:
-        with open(self.directory / "metrics.jsonl", "a") as file:
+        with open(self.path, "a") as file:
             file.write('{{"step": 5'); file.flush()
             die()
     log(self, row)
-runs.Run.log = dying_log
+runs.TrainingLog.add = dying_log
 """.replace("{{", "{"),
     "while the finished model is written": """
 write = checkpoints.write_atomically
@@ -97,12 +97,12 @@ def dying_write(path, content):
 checkpoints.write_atomically = dying_write
 """,
 }
-INTERRUPT = """
-log = runs.Run.log
+STOP = """
+log = runs.TrainingLog.add
 def interrupted_log(self, row):
     log(self, row)
-    if row["step"] == 30: die(signal.SIGINT)
-runs.Run.log = interrupted_log
+    if row["step"] == 30: die(signal.{kind})
+runs.TrainingLog.add = interrupted_log
 """
 
 
@@ -164,8 +164,9 @@ def test_a_run_killed_and_resumed_ends_bit_identically(moment, uninterrupted, tm
     assert steps == [10, 20, 30, 40, 50, 60]
 
 
-def test_an_interrupt_saves_says_so_and_exits_130(uninterrupted, tmp_path):
-    stopped = start(tmp_path / "run", INTERRUPT)
+@pytest.mark.parametrize("kind", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_an_interrupt_saves_says_so_and_exits_130(kind, uninterrupted, tmp_path):
+    stopped = start(tmp_path / "run", STOP.format(kind=kind))
     assert stopped.returncode == 130, stopped.stderr
     assert "stopped at step 30, saved. Continue with --resume." in stopped.stderr
     assert "Traceback" not in stopped.stderr

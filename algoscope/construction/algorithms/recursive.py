@@ -12,7 +12,11 @@ import numpy as np
 from algoscope import predictors
 from algoscope.construction.algorithms.algorithm import Algorithm, zeros
 from algoscope.construction.compiler.numerics import DType
-from algoscope.construction.language.matrices import symmetric, upper
+from algoscope.construction.language.matrices import (
+    symmetric,
+    symmetric_products,
+    upper,
+)
 from algoscope.construction.language.program import Program
 from algoscope.construction.language.timesteps import PREVIOUS, SELF
 from algoscope.construction.language.values import Head, Value, constant, join
@@ -20,24 +24,12 @@ from algoscope.foundation.validation import InvalidValueError, require_positive
 
 
 def _times(program: Program, triangle: Value, w: Value, x: Value, name: str) -> Value:
-    """Return Px and wᵀx, for a symmetric P, from d(d + 3)/2 products.
-
-    Row i of Px is Σ Pᵢⱼ (xᵢ + xⱼ) + (Pᵢᵢ − Σ Pᵢⱼ) xᵢ, sums over j ≠ i: the products in
-    the first are those of row j as well.
-    """
-    d = x.size
-    rows, columns = np.triu_indices(d)
-    off, across = np.flatnonzero(rows != columns), np.eye(d)
-    ends = across[rows[off]] + across[columns[off]]  # which rows an entry is in
-    diagonal = np.eye(len(rows))[rows == columns]
-    diagonal[:, off] -= ends.T
-    p = join([triangle.take(off), diagonal @ triangle, w])
-    q = join([ends @ x, x, x])
-    mix = np.zeros((d + 1, p.size))
-    mix[:d, : len(off)] = ends.T
-    mix[:d, len(off) : len(off) + d] = np.eye(d)
-    mix[d, len(off) + d :] = 1
-    return program.multiply(p, q, mix, name=name)
+    """Return Px and wᵀx, for a symmetric P, from d(d + 3)/2 products."""
+    p, q, mix = symmetric_products(triangle, x)
+    whole = np.zeros((x.size + 1, p.size + x.size))
+    whole[:-1, : p.size] = mix
+    whole[-1, p.size :] = 1
+    return program.multiply(join([p, w]), join([q, x]), whole, name=name)
 
 
 @dataclass(frozen=True)
@@ -175,9 +167,9 @@ class MinimumNorm(Algorithm):
 
     name: ClassVar[str] = "ols"
     num_calibration: ClassVar[int | None] = 32
-    smallest: ClassVar[float] = 2.0**-15  # ‖u‖ that counts as a residual
-    agreement: ClassVar[float] = 2.0**-20  # |y − wᵀx| up to which a label follows
-    sharpness: ClassVar[float] = 2.0**36  # β of thresholds σ(βa)
+    smallest: ClassVar[float] = 2.0**-18  # ‖u‖ that counts as a residual
+    agreement: ClassVar[float] = 2.0**-36  # |y − wᵀx| up to which a label follows
+    sharpness: ClassVar[float] = 2.0**42  # β of thresholds σ(βa)
 
     @property
     def reference(self):
@@ -255,6 +247,6 @@ class MinimumNorm(Algorithm):
 class NarrowMinimumNorm(MinimumNorm):
     """Least squares of minimum norm with the thresholds of float32."""
 
-    smallest: ClassVar[float] = 2.0**-5
-    agreement: ClassVar[float] = 2.0**-7
-    sharpness: ClassVar[float] = 2.0**18
+    smallest: ClassVar[float] = 2.0**-7
+    agreement: ClassVar[float] = 2.0**-13
+    sharpness: ClassVar[float] = 2.0**20

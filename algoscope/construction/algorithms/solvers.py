@@ -7,7 +7,11 @@ import numpy as np
 
 from algoscope import predictors
 from algoscope.construction.algorithms.algorithm import Algorithm, zeros
-from algoscope.construction.language.matrices import symmetric, triangle_moments
+from algoscope.construction.language.matrices import (
+    symmetric,
+    times_symmetric,
+    triangle_moments,
+)
 from algoscope.construction.language.program import Program
 from algoscope.construction.language.timesteps import Labels
 from algoscope.construction.language.values import Value, constant, join
@@ -77,10 +81,10 @@ class Newton(Algorithm):
         self, program: Program, gram: Value, moment: Value, inverse: Value, both: Value
     ) -> Value:
         """Return xᵀMb of the last M, from the one two steps before."""
-        x, d, steps = program.x, program.dim, self.steps
+        x, steps = program.x, self.steps
 
         def times(matrix: Value, vector: Value, **options: Any) -> Value:
-            return program.apply(symmetric(d) @ matrix, vector, **options)
+            return times_symmetric(program, matrix, vector, **options)
 
         if steps == 0:
             return program.dot(times(inverse, moment, name="w"), x, "prediction")

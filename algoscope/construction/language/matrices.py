@@ -7,7 +7,7 @@ triangle.
 """
 
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from jaxtyping import Float
@@ -173,6 +173,32 @@ def upper(size: int) -> Float[np.ndarray, "triangle entries"]:
     """Return the matrix that takes the triangle, by rows, from a matrix."""
     rows, columns = np.triu_indices(size)
     return np.eye(size * size)[rows * size + columns]
+
+
+def times_symmetric(
+    program: Program, triangle: Value, x: Value, scale: float = 1.0, **options: Any
+) -> Value:
+    """Return scale · Px from d(d + 1)/2 products, for P given by its triangle.
+
+    Row i of Px is Σ Pᵢⱼ (xᵢ + xⱼ) + (Pᵢᵢ − Σ Pᵢⱼ) xᵢ, sums over j ≠ i: the products in
+    the first are those of row j as well. Options are those of `Program.multiply`.
+    """
+    p, q, mix = symmetric_products(triangle, x)
+    return program.multiply(p, q, scale * mix, **options)
+
+
+def symmetric_products(
+    triangle: Value, x: Value
+) -> tuple[Value, Value, Float[np.ndarray, "size products"]]:
+    """Return p, q and C with Px = C (p ⊙ q)."""
+    d = x.size
+    rows, columns = np.triu_indices(d)
+    off = np.flatnonzero(rows != columns)
+    ends = np.eye(d)[rows[off]] + np.eye(d)[columns[off]]  # the rows of an entry
+    diagonal = np.eye(len(rows))[rows == columns]
+    diagonal[:, off] -= ends.T
+    p, q = join([triangle.take(off), diagonal @ triangle]), join([ends @ x, x])
+    return p, q, np.hstack([ends.T, np.eye(d)])
 
 
 def moments(program: Program, *, mean: bool = False) -> tuple[Matrix, Value]:
