@@ -41,6 +41,8 @@ COMMANDS = {
     "export": "Write a model for PyTorch, for transformers (gpt2), or as ONNX.",
     "import": "Turn a run of dtsip/in-context-learning, or an export, into a saved "
     "model.",
+    "ground-truth": "Write learners whose insides are labelled, to score probes and "
+    "patching on.",
     "sweep": "Train a grid of learners, show its status, or resume it.",
     "reproduce": "Run the paper's experiments: train, measure, draw, and judge its "
     "claims.",
@@ -54,6 +56,7 @@ COMMANDS = {
 FILES = {
     "evaluate": "compare",
     "export": "exchange",
+    "ground-truth": "ground_truth",
     "import": "exchange",
     "presets": "models",
 }
@@ -64,7 +67,7 @@ def _module(name: str) -> ModuleType:
 
 
 def _options(name: str) -> type:
-    return getattr(_module(name), name.capitalize())
+    return getattr(_module(name), name.title().replace("-", ""))
 
 
 def _overview() -> str:
@@ -137,8 +140,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not given:
             raise UsageError("No command given. Try `algoscope --help`.")
         command = _parse(given)
-        name = type(command).__name__.lower()
-        getattr(_module(name), f"run_{name}")(command)
+        kind = type(command).__name__
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind).lower()
+        getattr(_module(name), f"run_{name.replace('-', '_')}")(command)
     except (InvalidValueError, InvalidTypeError, UsageError) as error:
         complain(error)
         sys.exit(2)
