@@ -69,6 +69,8 @@ class Build:
     """ε of LayerNorm."""
     pre_norm: bool = False
     """Use the modern block, for algorithms that do not divide."""
+    trainable: bool = False
+    """Moderate weights in float32, about 1e-2 off, that training can start from."""
     out: Path | None = None
     """The directory to write the learner to. By default only the listing is shown."""
     list: bool = False
@@ -91,7 +93,8 @@ def run_build(command: Build) -> None:
     require_at_least("num_examples", command.num_examples, 1)
     import jax
 
-    jax.config.update("jax_enable_x64", command.dtype == "float64")
+    dtype = "float32" if command.trainable else command.dtype
+    jax.config.update("jax_enable_x64", dtype == "float64")
     from algoscope.construction.build import (
         Construction,
         find_algorithm,
@@ -106,10 +109,11 @@ def run_build(command: Build) -> None:
         algorithm,
         command.dim,
         command.num_examples,
-        command.dtype,
+        dtype,
         command.activation,
         command.layer_norm_epsilon,
         command.pre_norm,
+        command.trainable,
     )
     compiled = construction.compile()
     if command.out is not None:

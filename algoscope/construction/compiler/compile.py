@@ -166,7 +166,7 @@ class Compiled(Arrangement):
 
     calibration: Calibration
     transformer: Transformer
-    operands: OperandRange
+    operands: OperandRange | None
 
     @property
     def num_outputs(self) -> int:
