@@ -80,8 +80,8 @@ def train(
 ) -> InContextLearner:
     """Train a learner and return it: a preset by name, or a configuration.
 
-    With a `start`, training goes on from that learner, such as one that was built with
-    `trainable=True`; its sizes take the place of those in the configuration.
+    With a `start`, training goes on from that learner, such as one that `build` made
+    `trainable`; its sizes take the place of those in the configuration.
 
     The run is saved in `out`, by default `runs/NAME-ID`. If that directory holds the
     same run already, it is resumed from its last save, or loaded if it is finished.
@@ -130,10 +130,7 @@ class Run:
         resume: bool = False,
         start: InContextLearner | None = None,
     ) -> "Run":
-        """Return the run of this configuration in this directory, new or resumed.
-
-        A new run keeps a copy of its `start`.
-        """
+        """Return the run in this directory; a new one keeps a copy of its `start`."""
         run = cls(directory, config)
         if (directory / CONFIG).exists():
             found = TrainingConfig.from_dict(

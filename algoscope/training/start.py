@@ -17,7 +17,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 
 from algoscope.foundation.files import DamagedFileError, digest_of_arrays
 from algoscope.foundation.validation import InvalidValueError
@@ -156,5 +155,5 @@ def _drawn_layers(
 
 
 def _draw(like: Any, rng: np.random.Generator, fan_in: int, gain: float = 1.0) -> Any:
-    values: Float[np.ndarray, "..."] = rng.uniform(-1, 1, like.shape)
+    values = rng.uniform(-1, 1, like.shape)
     return jnp.asarray(gain / np.sqrt(fan_in) * values, like.dtype)
