@@ -157,8 +157,9 @@ def reproduce(
 
     `figure` is fig1, …, fig8, theorems, shifts or leaving. The budget is `smoke`
     (minutes, a check that everything runs), `cpu` (hours on two cores) or `paper`.
-    Results go to `out/FIGURE`, by default below `results` for `cpu` and `results-BUDGET` for the
-    others; runs go to `store`. Existing measurements and runs are reused.
+    Results go to `out/FIGURE`, by default below `results` for `cpu` and
+    `results-BUDGET` for the others; runs go to `store`. Existing measurements and runs
+    are reused.
 
     Example:
         >>> import tempfile

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from algoscope.ground_truth.collection import LabelledLearner
 from algoscope.ground_truth.exact import ExactLearner
 from algoscope.ground_truth.findings import Finding
+from algoscope.ground_truth.labels import HeadLabel
 from algoscope.ground_truth.reading import datasets
 from algoscope.model.opened import Add, OpenedLearner
 from algoscope.model.tokens import QUERIES, encode_context
@@ -155,7 +156,7 @@ def _effect(
 
 
 def _same(
-    one: Float[np.ndarray, "datasets _"], other: Float[np.ndarray, "datasets dim"]
+    one: Float[np.ndarray, "datasets _"], other: Float[np.ndarray, "datasets _"]
 ) -> bool:
     return one.shape == other.shape and bool(np.abs(one - other).max() < SAME)
 
@@ -185,7 +186,7 @@ def ablate_parts(labelled: LabelledLearner, num_datasets: int) -> Iterator[Findi
         )
 
 
-def _does(head) -> bool:
+def _does(head: HeadLabel) -> bool:
     return bool(head.writes or head.clears)
 
 

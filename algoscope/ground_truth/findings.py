@@ -93,12 +93,7 @@ class GroundTruthScores(SavedResult):
             own = [score for score in first if score.method == method]
             if not own:
                 continue
-            shares = [
-                sum(s.right for s in own if s.truth == truth)
-                / max(1, sum(s.cells for s in own if s.truth == truth))
-                for truth in (True, False)
-            ]
-            parts.append(f"{method}: {shares[0]:.1%} and {shares[1]:.1%}")
+            parts.append(f"{method}: {_share(own, True)} and {_share(own, False)}")
         learners = len({each.learner for each in self.findings})
         return (
             f"{len(self.findings):,} cells of {learners} learners; right on what is "
@@ -177,6 +172,13 @@ class GroundTruthScores(SavedResult):
             values["versions"],
             values["seconds"],
         )
+
+
+def _share(scores: list[Score], truth: bool) -> str:
+    """Return the share right among all cells that are true, or not, as text."""
+    own = [score for score in scores if score.truth == truth]
+    cells = sum(score.cells for score in own)
+    return f"{sum(score.right for score in own) / cells:.1%}" if cells else "–"
 
 
 def form_of(learner: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from algoscope.ground_truth.collection import LabelledLearner
 from algoscope.ground_truth.findings import Finding
@@ -34,8 +34,8 @@ OTHERS = ("moment", "gram", "w_ols", "w_ridge", "sgd(0.05)", "gd(0.01, 3)")
 EXACT = 1e-8  # relative error of an exact linear function, in float64
 SEEDS = (2, 3)  # of the datasets that probes are fitted on and tested on
 
-States = Float[np.ndarray, "layers datasets time hidden"]
-Values = Float[np.ndarray, "datasets size"]
+States = Float[np.ndarray, "layers _ time hidden"]
+Values = Float[np.ndarray, "_ _"]
 
 
 def datasets(labelled: LabelledLearner, num_datasets: int, seed: int) -> Dataset:
@@ -108,9 +108,7 @@ def _targets(labelled: LabelledLearner, data: Dataset) -> dict[str, Values]:
     return own
 
 
-def _padded(
-    targets: dict[str, Values], names: list[str]
-) -> Float[np.ndarray, "datasets targets size"]:
+def _padded(targets: dict[str, Values], names: list[str]) -> Float[np.ndarray, "_ _ _"]:
     """Return all targets in one array, filled up with zeros."""
     size = max(targets[name].shape[1] for name in names)
     return np.stack(
@@ -127,7 +125,7 @@ def _held(
     targets: dict[str, Values],
     others: dict[str, Values],
     names: list[str],
-) -> np.ndarray:
+) -> Bool[np.ndarray, "layers time targets"]:
     """Return where each target is an exact linear function of the exact rows."""
     training, test = rows
     known, wanted = (_padded(each, names) for each in (targets, others))
@@ -145,5 +143,7 @@ def _held(
     return found
 
 
-def _with_one(h: Float[np.ndarray, "datasets hidden"]) -> np.ndarray:
+def _with_one(
+    h: Float[np.ndarray, "datasets hidden"],
+) -> Float[np.ndarray, "datasets more"]:
     return np.concatenate([h, np.ones((len(h), 1))], axis=1)
