@@ -7,7 +7,9 @@ Every learner is an ordinary saved model with two more files:
 
 `index.json` beside the learners lists them. Plain learners are compiled with the
 constants that are most exact; rotated ones with smaller pads, since a rotation spreads
-the rounding errors of the largest number over all rows.
+the rounding errors of the largest number over all rows. Trained ones start from a
+trainable construction: their labels are those of the start, and `errors` say how far
+each quantity is from what the program computes.
 """
 
 from collections.abc import Sequence
@@ -54,6 +56,9 @@ from algoscope.ground_truth.labels import Labeller, Labels, Quantity, read_rows
 from algoscope.ground_truth.rotation import Rotation, random_rotation, rotate
 from algoscope.model.learner import InContextLearner, OperandRange
 from algoscope.model.transformer import run_compiled
+from algoscope.training.config import PRESETS
+from algoscope.training.loop import data_mesh, initial_state, task_of, train_steps
+from algoscope.training.start import starting_from
 
 TRUTH, VALUES, INDEX = "truth.json", "values.safetensors", "index.json"
 KIND = "ground truth"
@@ -61,7 +66,9 @@ DATASETS = 64  # whose exact values are saved
 SEED = 1  # of these datasets; calibration uses another
 ROTATED_PAD = 2.0**18  # where rounding and LayerNorm's error are about the same
 
-Form = Literal["plain", "rotated"]
+TRAINED_STEPS = 200
+
+Form = Literal["plain", "rotated", "trained"]
 Values = dict[str, Float[np.ndarray, "datasets time _"]]
 
 
@@ -83,7 +90,10 @@ class Entry:
     @property
     def construction(self) -> Construction:
         """What is compiled."""
-        return Construction(self.algorithm, self.dim, self.num_examples)
+        size = (self.dim, self.num_examples)
+        if self.form == "trained":
+            return Construction(self.algorithm, *size, "float32", trainable=True)
+        return Construction(self.algorithm, *size)
 
 
 _SMALL = (
@@ -102,6 +112,7 @@ _SMALL = (
     NadarayaWatson(),
 )
 _LARGE = (SGD(), ScanSGD(), Ridge(), GD(steps=4))
+_TRAINED = (GD(learning_rate=0.05, steps=1), SGD(), Ridge(penalty=2.0))
 _ROTATED = (SGD(), LoopedSGD(), ScanSGD(), Ridge(), GD(steps=3), Kaczmarz())
 
 COLLECTION: tuple[Entry, ...] = (
@@ -110,6 +121,7 @@ COLLECTION: tuple[Entry, ...] = (
     *(Entry(each, 4, 8) for each in _LARGE),
     *(Entry(each, form="rotated") for each in _ROTATED),
     *(Entry(each, 4, 8, "rotated") for each in _LARGE),
+    *(Entry(each, form="trained") for each in _TRAINED),
 )
 
 
@@ -133,7 +145,7 @@ class LabelledLearner:
     values: Values  # of every quantity, by name
     prediction: Float[np.ndarray, "datasets queries"]  # exact
     rotation: Rotation | None
-    errors: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, Any] = field(default_factory=dict)  # see `_errors`
 
     @property
     def name(self) -> str:
@@ -260,6 +272,9 @@ def _learner(entry: Entry) -> tuple[Compiled, InContextLearner, Rotation | None]
     if entry.form == "plain":
         compiled = construction.compile()
         return compiled, compiled.learner(entry.name), None
+    if entry.form == "trained":
+        compiled = construction.compile()
+        return compiled, _trained(compiled.learner(entry.name)), None
     compiled = compile_program(
         construction.suited.program(entry.dim, entry.num_examples),
         replace(construction.numerics, pad=ROTATED_PAD),
@@ -272,6 +287,17 @@ def _learner(entry: Entry) -> tuple[Compiled, InContextLearner, Rotation | None]
     return compiled, InContextLearner(turned, entry.name, operands), rotation
 
 
+def _trained(start: InContextLearner) -> InContextLearner:
+    """Return a learner after some steps of training on noisy linear regression."""
+    config = replace(PRESETS["tune"], steps=TRAINED_STEPS, noise_variance=0.25)
+    config = starting_from(config, start)
+    with jax.enable_x64(False):  # which training does not need
+        state = initial_state(config, start=start.transformer)
+        *_, (state, _) = train_steps(config, state, data_mesh(1))
+    trained = jax.tree.map(jnp.asarray, state.transformer)
+    return InContextLearner(trained, start.name, task=task_of(config))
+
+
 def _errors(
     learner: InContextLearner,
     labels: Labels,
@@ -279,17 +305,28 @@ def _errors(
     values: Values,
     prediction: Float[np.ndarray, "datasets queries"],
     rotation: Rotation | None,
-) -> dict[str, float]:
-    """Return how far weights and program differ: the largest over max(1, exact)."""
+) -> dict[str, Any]:
+    """Return how far weights and program differ: the largest over max(1, exact).
+
+    `by_quantity` is the root mean square of the difference over that of the quantity.
+    """
     run = run_compiled(learner.transformer, jnp.asarray(tokens))
     hidden = np.asarray(run.hidden, np.float64)
-    worst = 0.0
+    worst, relative = 0.0, {}
     for each in labels.quantities:
         held = slice(each.first_layer, each.last_layer + 1)
         found = read_rows(hidden[:, held], each, rotation)
-        worst = max(worst, _difference(found, values[each.name][:, None]))
+        exact = values[each.name][:, None]
+        worst = max(worst, _difference(found, exact))
+        if found.size and exact.any():
+            ratio = np.mean((found - exact) ** 2) / np.mean(exact**2)
+            relative[each.name] = float(np.sqrt(ratio))
     answers = np.asarray(run.output)[:, ::2]
-    return {"prediction": _difference(answers, prediction), "quantities": worst}
+    return {
+        "prediction": _difference(answers, prediction),
+        "quantities": worst,
+        "by_quantity": relative,
+    }
 
 
 def _difference(

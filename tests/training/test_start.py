@@ -109,7 +109,7 @@ def test_some_layers_are_redrawn_and_the_others_stay(written):
     for name in ("w_q", "w_1"):
         same = [
             np.array_equal(*pair)
-            for pair in zip(getattr(old, name), getattr(new, name))
+            for pair in zip(getattr(old, name), getattr(new, name), strict=True)
         ]
         assert same == [True, False, True]
     assert np.array_equal(partly.transformer.w_e, written.transformer.w_e)
