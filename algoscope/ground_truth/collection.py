@@ -66,7 +66,7 @@ DATASETS = 64  # whose exact values are saved
 SEED = 1  # of these datasets; calibration uses another
 ROTATED_PAD = 2.0**18  # where rounding and LayerNorm's error are about the same
 
-TRAINED_STEPS = 200
+TRAINED_STEPS = 50
 
 Form = Literal["plain", "rotated", "trained"]
 Values = dict[str, Float[np.ndarray, "datasets time _"]]
