@@ -26,7 +26,12 @@ from algoscope.model.transformer import Transformer
 from algoscope.patching.ablations import Part, ablate_each
 from algoscope.patching.edits import edit_readings, interchange, places
 from algoscope.predictors import LinearPredictor
-from algoscope.probing.targets import find_targets, target_values, weights_of
+from algoscope.probing.targets import (
+    ProbeTarget,
+    find_targets,
+    target_values,
+    weights_of,
+)
 from algoscope.tasks.task import Dataset
 
 SWAP, EDIT, LIKELY, ABLATION = "swap", "edit", "likely edit", "ablation"
@@ -73,49 +78,60 @@ def edit_states(
     reference = labelled.construction.algorithm.reference
     if not isinstance(reference, LinearPredictor):
         return
-    n = labelled.construction.num_examples
-    splits = [
+    splits = tuple(
         datasets(labelled, count, seed)
         for count, seed in zip((num_training, num_test), SEEDS, strict=False)
-    ]
-    tokens = labelled.exact.token_names(n)
-    for own in (True, False):
-        (target,) = [weights_of(reference)] if own else find_targets([NEVER])
-        with jax.enable_x64(True):
-            values = [target_values(target, each, (n,))[:, 0] for each in splits]
-        if own:
-            own_values = values[1]
-            used = _used(labelled, splits[1], values[1])
-        elif _same(values[1], own_values):
-            continue
-        else:
-            last = len(tokens) - 1
-            used = {
-                (layer, last): 0.0 for layer in range(labelled.exact.num_layers + 1)
-            }
-        found = edit_readings(
-            labelled.learner,
-            (splits[0], values[0]),
-            (splits[1], values[1]),
-            edit_size=EDIT_SIZE,
-            seed=0,
+    )
+    exact = labelled.exact
+    own, other = weights_of(reference), find_targets([NEVER])[0]
+    held, absent = (_values(target, splits) for target in (own, other))
+    used = _used(labelled, splits[1], held[1])
+    yield from _edited(labelled, own.name, splits, held, used, "held, not used")
+    if not _same(absent[1], held[1]):
+        query = 2 * exact.max_examples
+        nowhere = {(layer, query): 0.0 for layer in range(exact.num_layers + 1)}
+        yield from _edited(
+            labelled, other.name, splits, absent, nowhere, "never computed"
         )
-        for (layer, token), effect in used.items():
-            reason = "held, not used" if own else "never computed"
-            reason = "held and used" if effect > HALF else reason
-            for method, direction in DIRECTION_OF.items():
-                follows = found.follows[direction][:, layer, token]
-                says = float(follows.sum() / found.expected.sum())
-                yield Finding(
-                    labelled.name,
-                    method,
-                    target.name,
-                    layer,
-                    effect > HALF,
-                    reason,
-                    0.0 if np.isnan(says) else says,
-                    tokens[token],
-                )
+
+
+def _values(
+    target: ProbeTarget, splits: tuple[Dataset, ...]
+) -> list[Float[np.ndarray, "_ dim"]]:
+    """Return a target's values after all examples, on each split."""
+    n = splits[0].x.shape[1] - 1
+    with jax.enable_x64(True):
+        return [target_values(target, each, (n,))[:, 0] for each in splits]
+
+
+def _edited(
+    labelled: LabelledLearner,
+    name: str,
+    splits: tuple[Dataset, ...],
+    values: list[Float[np.ndarray, "_ dim"]],
+    effects: dict[tuple[int, int], float],
+    otherwise: str,
+) -> Iterator[Finding]:
+    """Yield what edits of the learner say about cells with known effects."""
+    found = edit_readings(
+        labelled.learner,
+        (splits[0], values[0]),
+        (splits[1], values[1]),
+        edit_size=EDIT_SIZE,
+        seed=0,
+    )
+    tokens = labelled.exact.token_names(labelled.construction.num_examples)
+    for (layer, token), effect in effects.items():
+        truth = effect > HALF
+        reason = "held and used" if truth else otherwise
+        for method, direction in DIRECTION_OF.items():
+            follows = found.follows[direction][:, layer, token]
+            slope = float(follows.sum() / found.expected.sum())
+            says = 0.0 if np.isnan(slope) else slope  # nothing to read, nothing edited
+            place = tokens[token]
+            yield Finding(
+                labelled.name, method, name, layer, truth, reason, says, place
+            )
 
 
 def _used(
@@ -164,6 +180,7 @@ def _same(
 def ablate_parts(labelled: LabelledLearner, num_datasets: int) -> Iterator[Finding]:
     """Yield a finding for every head and MLP."""
     data = datasets(labelled, num_datasets, SEEDS[0])
+    arrays = np.asarray(data.x), np.asarray(data.y)
     tokens = encode_context(data.x, data.y)
     before = _outputs(labelled.learner.transformer, tokens)
     spread = float(before.std())
@@ -172,7 +189,7 @@ def ablate_parts(labelled: LabelledLearner, num_datasets: int) -> Iterator[Findi
         *(Part(each.layer, each.head) for each in labels.heads if _does(each)),
         *(Part(each.layer) for each in labels.units),
     }
-    for part, left in ablate_each(labelled.learner, data.x, data.y):
+    for part, left in ablate_each(labelled.learner, *arrays):
         change = float(jnp.abs(_outputs(left.transformer, tokens) - before).max())
         truth = part in working
         yield Finding(

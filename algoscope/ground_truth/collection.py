@@ -282,7 +282,8 @@ def _learner(entry: Entry) -> tuple[Compiled, InContextLearner, Rotation | None]
     )
     rotation = random_rotation(compiled.hidden_size)
     # The pads are no longer rows, so the share of the others cannot be watched.
-    operands = OperandRange(compiled.operands.largest, compiled.operands.products)
+    known = compiled.operands
+    operands = known and OperandRange(known.largest, known.products)
     turned = rotate(compiled.transformer, rotation)
     return compiled, InContextLearner(turned, entry.name, operands), rotation
 

@@ -205,7 +205,7 @@ PRESETS: dict[str, TrainingConfig] = {
     "tune": TrainingConfig(
         block="paper",
         recipe="paper",
-        learning_rate=1e-4,
+        learning_rate=1e-5,
         steps=2000,
         steps_per_call=25,
         evaluate_every=100,

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -69,7 +70,11 @@ def test_an_interrupted_run_from_a_construction_ends_with_the_same_weights(
     written, tmp_path: Path
 ):
     runs = [tmp_path / name for name in ("whole", "resumed")]
-    options = {"start": written, "evaluation_datasets": 8, "progress": False}
+    options: dict[str, Any] = {
+        "start": written,
+        "evaluation_datasets": 8,
+        "progress": False,
+    }
     asc.train(SHORT, runs[0], **options)
     config = starting_from(SHORT, written)
     run = Run.open(runs[1], config, start=written)
@@ -80,8 +85,9 @@ def test_an_interrupted_run_from_a_construction_ends_with_the_same_weights(
     assert all(np.array_equal(whole[name], resumed[name]) for name in whole)
     assert not np.array_equal(whole["layers.w_1"], written.transformer.layers.w_1)
     assert learner.operands is None
+    other = redraw(written)
     with pytest.raises(ValueError, match="`out` must be new or hold run"):
-        asc.train(SHORT, runs[1], **options | {"start": redraw(written)})
+        asc.train(SHORT, runs[1], start=other, progress=False)
 
 
 def test_a_damaged_start_is_noticed(written, tmp_path: Path):
