@@ -62,7 +62,7 @@ class Leaving:
     noise_variance: float = 0.25
     snapshots: tuple[int, ...] = (0, 25, 100, 250, 500, 1000)  # steps; the last ends
     steps_per_call: int = 25
-    rates: tuple[float, float, float] = (3e-5, 3e-4, 1e-3)  # written, half, random
+    rates: tuple[float, float, float] = (1e-5, 3e-4, 1e-3)  # written, half, random
     num_datasets: int = 1000  # held out
     num_identified: int = 96  # datasets that `identify` asks about; 0: not at all
     seed: int = 0

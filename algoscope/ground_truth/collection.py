@@ -112,7 +112,7 @@ _SMALL = (
     NadarayaWatson(),
 )
 _LARGE = (SGD(), ScanSGD(), Ridge(), GD(steps=4))
-_TRAINED = (GD(learning_rate=0.05, steps=1), SGD(), Ridge(penalty=2.0))
+_TRAINED = (GD(learning_rate=0.05, steps=1), SGD(), LoopedSGD())
 _ROTATED = (SGD(), LoopedSGD(), ScanSGD(), Ridge(), GD(steps=3), Kaczmarz())
 
 COLLECTION: tuple[Entry, ...] = (
