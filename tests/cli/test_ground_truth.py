@@ -40,6 +40,11 @@ def test_unknown_learners_are_rejected(tmp_path, capsys):
     assert said.startswith("`only` must name learners of the collection")
 
 
+def devices() -> tuple[str, str]:
+    """Return as many devices as this process has: they cannot be changed any more."""
+    return "--devices", str(jax.config.read("jax_num_cpu_devices"))
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("built")
@@ -49,7 +54,7 @@ def built(tmp_path_factory) -> Path:
 
 
 def test_a_construction_is_trained_further(built, tmp_path, capsys):
-    short = ("--steps", "2", "--steps-per-call", "2", "--devices", "1")
+    short = ("--steps", "2", "--steps-per-call", "2", *devices())
     every = ("--evaluate-every", "2", "--save-every", "2", "--evaluation-datasets", "4")
     start = (
         "--from",
@@ -74,7 +79,8 @@ def test_a_construction_is_trained_further(built, tmp_path, capsys):
     ],
 )
 def test_sizes_beside_a_start_are_rejected(built, capsys, options, message):
-    assert message in rejected(capsys, "train", "--from", str(built), *options)
+    start = ("--from", str(built), *devices())
+    assert message in rejected(capsys, "train", *start, *options)
 
 
 def test_random_layers_need_a_start(capsys):
