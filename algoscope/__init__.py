@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from algoscope.exchange import import_model as import_model
     from algoscope.experiments.experiment import reproduce as reproduce
     from algoscope.experiments.record import Record as Record
+    from algoscope.ground_truth import LabelledLearner as LabelledLearner
+    from algoscope.ground_truth import write_ground_truth as write_ground_truth
     from algoscope.identification import Identification as Identification
     from algoscope.identification import identify as identify
     from algoscope.layerwise import LayersConfig as LayersConfig
@@ -109,6 +111,7 @@ _HOMES = {
     "exchange": "export import_model",
     "experiments.experiment": "reproduce",
     "experiments.record": "Record",
+    "ground_truth": "LabelledLearner write_ground_truth",
     "identification": "Identification identify",
     "layerwise": "LayersConfig LayersResult layers",
     "model.checkpoints": "shipped_models",

@@ -13,6 +13,7 @@ PAGES = (
     "write_your_own_algorithm",
     "learning_rules",
     "constructions",
+    "ground_truth",
     "probing",
     "pytorch",
 )

@@ -22,7 +22,7 @@ BANDS = (
         "exchange",
         "sklearn",
     },
-    {"experiments"},
+    {"experiments", "ground_truth"},
     {"reporting"},
     {"cli"},
     {"__main__"},  # python -m algoscope

@@ -72,6 +72,8 @@ class Build:
     """ε of LayerNorm."""
     pre_norm: bool = False
     """Use the modern block, for algorithms that do not divide."""
+    trainable: bool = False
+    """Moderate weights in float32, about 1e-2 off, that training can start from."""
     out: Path | None = None
     """The directory to write the learner to. By default only the listing is shown."""
     overwrite: bool = False
@@ -96,7 +98,8 @@ def run_build(command: Build) -> None:
     require_at_least("num_examples", command.num_examples, 1)
     import jax
 
-    jax.config.update("jax_enable_x64", command.dtype == "float64")
+    dtype = "float32" if command.trainable else command.dtype
+    jax.config.update("jax_enable_x64", dtype == "float64")
     from algoscope.construction.build import (
         Construction,
         find_algorithm,
@@ -111,10 +114,11 @@ def run_build(command: Build) -> None:
         algorithm,
         command.dim,
         command.num_examples,
-        command.dtype,
+        dtype,
         command.activation,
         command.layer_norm_epsilon,
         command.pre_norm,
+        command.trainable,
     )
     if command.out is not None:
         _require_free(command.out, construction, command.overwrite)

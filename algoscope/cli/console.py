@@ -93,6 +93,7 @@ def training_options(name: str, kind: Callable[[Field], Any], default: Any) -> t
             default,
         )
         for each in fields(TrainingConfig)
+        if each.metadata.get("option", True)
     ]
     return make_dataclass(name, options, frozen=True, kw_only=True)
 

@@ -44,6 +44,8 @@ COMMANDS = {
     "export": "Write a model for PyTorch, for transformers (gpt2), or as ONNX.",
     "import": "Turn a run of dtsip/in-context-learning, or an export, into a saved "
     "model.",
+    "ground-truth": "Write learners whose insides are labelled, to score probes and "
+    "patching on.",
     "sweep": "Train a grid of learners, show its status, or resume it.",
     "reproduce": "Run the paper's experiments: train, measure, draw, and judge its "
     "claims.",
@@ -58,6 +60,7 @@ DEBUG = "--debug"  # shows the traceback of a failure
 FILES = {
     "evaluate": "compare",
     "export": "exchange",
+    "ground-truth": "ground_truth",
     "import": "exchange",
     "presets": "models",
 }
@@ -72,7 +75,7 @@ def _options(name: str) -> type:
     for each in list(vars(module).values()):
         if isinstance(each, type) and is_dataclass(each):
             _say_no_empty_defaults(each)
-    return getattr(module, name.capitalize())
+    return getattr(module, name.title().replace("-", ""))
 
 
 def _say_no_empty_defaults(options: type) -> None:
@@ -210,5 +213,6 @@ def _call(given: list[str]) -> None:
     if not given:
         raise UsageError("No command given. Try `algoscope --help`.")
     command = _parse(given)
-    name = type(command).__name__.lower()
-    getattr(_module(name), f"run_{name}")(command)
+    kind = type(command).__name__
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind).lower()
+    getattr(_module(name), f"run_{name.replace('-', '_')}")(command)

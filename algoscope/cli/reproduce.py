@@ -22,7 +22,9 @@ EVERYTHING = "all"
 
 Figures = Annotated[
     tyro.conf.Positional[tuple[str, ...]],
-    tyro.conf.arg(metavar="FIGURE", help="fig1, …, fig8, theorems, shifts, or all."),
+    tyro.conf.arg(
+        metavar="FIGURE", help="fig1, …, fig8, theorems, shifts, leaving, or all."
+    ),
 ]
 
 
@@ -59,7 +61,7 @@ def chosen_figures(names: tuple[str, ...]) -> list[str]:
 
     Example:
         >>> chosen_figures(("fig2", "fig1", "fig2")), len(chosen_figures(("all",)))
-        (['fig2', 'fig1'], 10)
+        (['fig2', 'fig1'], 11)
     """
     from algoscope.experiments import MODULES
 

@@ -5,7 +5,9 @@ import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
 
 from algoscope.cli import complain, note, show
 from algoscope.cli.console import given, training_options
@@ -15,10 +17,24 @@ from algoscope.foundation.files import json_text
 from algoscope.foundation.validation import InvalidValueError, require_at_least
 from algoscope.training.config import TrainingConfig, estimated_seconds, preset
 
+# What a learner to start from decides.
+SIZES = (
+    "dim",
+    "num_examples",
+    "num_layers",
+    "hidden_size",
+    "num_heads",
+    "block",
+    "activation",
+    "initialization",
+)
+
 if TYPE_CHECKING:
 
     class TrainingOptions:
         """One option per field of `TrainingConfig`."""
+
+        __dataclass_fields__: dict[str, Any]
 
 else:
     TrainingOptions = training_options("TrainingOptions", lambda f: f.type | None, None)
@@ -28,8 +44,14 @@ else:
 class RunOptions:
     """Where a run is trained, and on what."""
 
-    preset: str = "demo"
-    """Where to start from: demo, d1, d2, d4, control-d4, d8 or paper."""
+    preset: str | None = None
+    """The choices to begin with: demo, d1, d2, d4, control-d4, d8, paper, or tune. By
+    default demo, and tune with --from."""
+    from_: Annotated[str | None, tyro.conf.arg(name="from")] = None
+    """Train a saved learner further, such as one that `algoscope build --trainable`
+    wrote. Its sizes take the place of the preset's."""
+    random_layers: tuple[int, ...] = ()
+    """Layers of that learner, from 1, to replace by random ones."""
     out: Path | None = None
     """The run's directory. By default runs/PRESET-ID."""
     resume: bool = False
@@ -57,13 +79,19 @@ class Train(TrainingOptions, RunOptions):
     @property
     def config(self) -> TrainingConfig:
         """The preset with the changes."""
-        changes = given(self, TrainingConfig.__dataclass_fields__)
-        return replace(preset(self.preset), **changes)
+        changes = given(self, TrainingOptions.__dataclass_fields__)
+        return replace(preset(self.preset_name), **changes)
+
+    @property
+    def preset_name(self) -> str:
+        """The preset that was chosen, or the default."""
+        return self.preset or ("tune" if self.from_ else "demo")
 
 
 def run_train(command: Train) -> None:
     """Train, or resume training, and print the result."""
     config = command.config
+    _require_no_sizes(command)
     distributed = (command.coordinator, command.num_processes, command.process_id)
     if len({value is None for value in distributed}) > 1:
         raise InvalidValueError(
@@ -74,15 +102,11 @@ def run_train(command: Train) -> None:
     if command.devices is not None:
         require_at_least("devices", command.devices, 1)
     require_at_least("evaluation_datasets", command.evaluation_datasets, 1)
-    out = command.out or Path("runs") / f"{command.preset}-{config.run_id}"
-    name = command.name or command.preset
+    name = command.name or command.preset_name
     if not name.isprintable():
         raise InvalidValueError("name", "hold printable characters", repr(name))
-    require_directory("out", out)
-    if command.resume and not (out / "config.json").is_file():
-        rule = "hold a run to resume it"
-        remedy = "Leave out --resume to start it there."
-        raise InvalidValueError("out", rule, f"'{out}' without one", remedy)
+    if command.out is not None:
+        _require_place(command.out, command.resume)
 
     import jax
 
@@ -97,14 +121,21 @@ def run_train(command: Train) -> None:
     from algoscope.foundation.text import duration, short
     from algoscope.training.loop import TrainingDivergedError, data_mesh
     from algoscope.training.run import InterruptedRunError, Run, execute, locked
+    from algoscope.training.start import starting_from
 
     mesh = data_mesh(None if command.coordinator else command.devices)
+    start = _start(command)
+    if start is not None:
+        config = starting_from(config, start)
+    out = command.out or Path("runs") / f"{command.preset_name}-{config.run_id}"
+    _require_place(out, command.resume)
     run, lock = Run(out, config), ExitStack()
     if jax.process_index() == 0:
-        run = Run.open(out, config, resume=command.resume)
+        run = Run.open(out, config, resume=command.resume, start=start)
         lock.enter_context(locked(out))
+    size = config.num_parameters if start is None else start.transformer.num_parameters
     note(
-        f"Run {config.run_id} in {out}: {config.num_parameters:,} parameters, "
+        f"Run {config.run_id} in {out}: {size:,} parameters, "
         f"{config.steps:,} steps of {config.flops_per_step / 1e9:.1f} GFLOP, about "
         f"{duration(estimated_seconds(config))} on {num_cores()} cores; "
         f"{mesh.size} device(s)."
@@ -136,3 +167,38 @@ def run_train(command: Train) -> None:
         f"SPD(Bayes)/d {short(last.get('spd_bayes'))} after {config.steps:,} steps and "
         f"{duration(last['seconds'])}. Model: {out}"
     )
+
+
+def _require_place(out: Path, resume: bool) -> None:
+    """Reject a directory that cannot hold a run, or holds none to resume."""
+    require_directory("out", out)
+    if resume and not (out / "config.json").is_file():
+        rule = "hold a run to resume it"
+        remedy = "Leave out --resume to start it there."
+        raise InvalidValueError("out", rule, f"'{out}' without one", remedy)
+
+
+def _require_no_sizes(command: Train) -> None:
+    """Reject sizes beside --from, and --random-layers without it."""
+    if command.from_ is None:
+        if command.random_layers:
+            raise InvalidValueError(
+                "random_layers", "come together with --from", command.random_layers
+            )
+        return
+    for name, value in given(command, SIZES).items():
+        raise InvalidValueError(
+            name, "be left out beside --from, whose learner has its own", value
+        )
+
+
+def _start(command: Train) -> Any:
+    """Return the learner to start from, if one is named."""
+    if command.from_ is None:
+        return None
+    from algoscope.training.start import load_start, redraw
+
+    start = load_start(command.from_)
+    if command.random_layers:
+        start = redraw(start, command.random_layers, command.config.seed)
+    return start

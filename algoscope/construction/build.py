@@ -19,7 +19,12 @@ from algoscope.construction.compiler.compile import (
     arrange,
     compile_program,
 )
-from algoscope.construction.compiler.numerics import DType, Numerics, numerics
+from algoscope.construction.compiler.numerics import (
+    DType,
+    Numerics,
+    numerics,
+    trainable_numerics,
+)
 from algoscope.construction.language.interpreter import Tokens
 from algoscope.construction.language.program import Program
 from algoscope.construction.language.storage import (
@@ -27,6 +32,7 @@ from algoscope.construction.language.storage import (
     load_program,
     save_program,
 )
+from algoscope.construction.language.timesteps import Code, OneHot
 from algoscope.foundation.files import DamagedFileError, read_json
 from algoscope.foundation.validation import InvalidValueError, require_choice
 from algoscope.model import Activation
@@ -34,6 +40,8 @@ from algoscope.model.checkpoints import CONFIG, locate
 from algoscope.model.learner import InContextLearner
 
 WRITTEN = "written"  # stands for the name of an algorithm that is not in `ALGORITHMS`
+
+TRAINABLE_CALIBRATION = 256  # datasets: rare large numbers would make products coarse
 
 # Activations with σ(0) = 0 and σ(u) − σ(−u) = u: precise products, exact linear maps.
 COMPILED_ACTIVATIONS = ("gelu", "gelu_tanh", "silu")
@@ -50,19 +58,23 @@ class Construction:
     activation: Activation = "gelu"
     layer_norm_epsilon: float = 0.0
     pre_norm: bool = False
+    trainable: bool = False  # moderate weights, about 1e-2 off: a start for training
 
     def __post_init__(self):
         require_choice("dtype", self.dtype, get_args(DType))
+        if self.trainable and self.dtype != "float32":
+            raise InvalidValueError("dtype", "be float32 to be trained", self.dtype)
         require_choice("activation", self.activation, COMPILED_ACTIVATIONS)
 
     @property
     def numerics(self) -> Numerics:
         """The numerical constants of its precision."""
-        return replace(
-            numerics(self.dtype, self.activation),
-            layer_norm_epsilon=self.layer_norm_epsilon,
-            pre_norm=self.pre_norm,
-        )
+        chosen = numerics(self.dtype, self.activation)
+        epsilon = self.layer_norm_epsilon
+        if self.trainable:
+            chosen = trainable_numerics(self.activation)
+            epsilon = epsilon or chosen.layer_norm_epsilon
+        return replace(chosen, layer_norm_epsilon=epsilon, pre_norm=self.pre_norm)
 
     @property
     def suited(self) -> Algorithm:
@@ -85,14 +97,22 @@ class Construction:
     def arrange(self) -> Arrangement:
         """Return the program with its layers and rows, without weights."""
         program = self.suited.program(self.dim, self.num_examples)
-        return arrange(program, self.numerics)
+        return arrange(program, self.numerics, self._code(program))
 
     def compile(self, tokens: Tokens | None = None) -> Compiled:
         """Return the transformer, calibrated on `tokens` or on the usual task."""
         program = self.suited.program(self.dim, self.num_examples)
         if tokens is None:
-            tokens = self.suited.examples(self.dim, self.num_examples)
-        return compile_program(program, self.numerics, tokens=tokens)
+            count = TRAINABLE_CALIBRATION if self.trainable else None
+            tokens = self.suited.examples(self.dim, self.num_examples, count)
+        code = self._code(program)
+        compiled = compile_program(program, self.numerics, tokens=tokens, code=code)
+        # Training leaves the range that would be watched, and the weights with it.
+        return replace(compiled, operands=None) if self.trainable else compiled
+
+    def _code(self, program: Program) -> Code | None:
+        """Return the one-hot code to be trained: scores of the other are too large."""
+        return OneHot(program.time) if self.trainable else None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plain values that `from_dict` reads."""
@@ -124,6 +144,7 @@ def build(
     activation: Activation = "gelu",
     layer_norm_epsilon: float = 0.0,
     pre_norm: bool = False,
+    trainable: bool = False,
     **parameters: Any,
 ) -> InContextLearner:
     """Return a transformer whose weights are written to run a learning algorithm.
@@ -131,7 +152,8 @@ def build(
     `algorithm` is an instance of one of `ALGORITHMS`, or its name, with its parameters
     as keywords. The learner takes up to `num_examples` examples of `dim` coordinates.
     Operands are calibrated on the datasets `tokens`, by default draws of the
-    algorithm's usual task.
+    algorithm's usual task. A `trainable` one has moderate weights, in float32: its
+    predictions are about 1e-2 off, and `train` can start from it.
 
     Example:
         >>> import jax.numpy as jnp
@@ -147,10 +169,11 @@ def build(
         find_algorithm(algorithm, parameters),
         dim,
         num_examples,
-        dtype,
+        "float32" if trainable else dtype,
         activation,
         layer_norm_epsilon,
         pre_norm,
+        trainable,
     )
     return construction.compile(tokens).learner(construction.name)
 

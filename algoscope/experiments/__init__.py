@@ -1,6 +1,7 @@
 """The paper's figures as experiments that anyone can rerun (paper §4, §5, app. C–F).
 
-`shifts` goes beyond them: it asks what holds outside the training distribution.
+`shifts` and `leaving` go beyond them: what holds outside the training distribution, and
+does training leave an algorithm that was written by hand?
 
 This is the catalog: an experiment is a file that defines `EXPERIMENT`, and one line in
 `MODULES`.
@@ -25,6 +26,7 @@ MODULES = {
     "fig8": "figure_8",
     "theorems": "theorems",
     "shifts": "shifts",
+    "leaving": "leaving",
 }
 BUDGETS = ("smoke", "cpu", "paper")
 

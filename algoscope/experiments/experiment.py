@@ -155,10 +155,11 @@ def reproduce(
 ) -> Record:
     """Run one of the paper's experiments: train, measure, judge, and draw.
 
-    `figure` is fig1, …, fig8, theorems or shifts. The budget is `smoke` (minutes, a
-    check that everything runs), `cpu` (hours on two cores) or `paper`. Results go to
-    `out/FIGURE`, by default below `results` for `cpu` and `results-BUDGET` for the
-    others; runs go to `store`. Existing measurements and runs are reused.
+    `figure` is fig1, …, fig8, theorems, shifts or leaving. The budget is `smoke`
+    (minutes, a check that everything runs), `cpu` (hours on two cores) or `paper`.
+    Results go to `out/FIGURE`, by default below `results` for `cpu` and
+    `results-BUDGET` for the others; runs go to `store`. Existing measurements and runs
+    are reused.
 
     Example:
         >>> import tempfile

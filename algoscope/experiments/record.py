@@ -121,7 +121,7 @@ class Record(SavedResult):
     kind: ClassVar[str] = "experiment"
     file: ClassVar[str] = RESULT
 
-    figure: str  # fig1, …, fig8, theorems or shifts
+    figure: str  # fig1, …, fig8, theorems, shifts or leaving
     title: str
     budget: str
     command: str  # which reproduces this result

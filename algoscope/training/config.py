@@ -38,7 +38,7 @@ BEST: dict[str, Any] = {"loss_weights": "risk", "decay": "linear"}
 
 # Fields that older configurations do not have, with what these runs did: a run keeps
 # its id when a field is added.
-ADDED = {"loss_weights": "equal", "decay": "cosine"}
+ADDED = {"loss_weights": "equal", "decay": "cosine", "start": ""}
 
 LAYER_SECONDS = 1.5e-3  # per step, for 64 sequences of 41 tokens
 FLOPS_PER_SECOND = 170e9
@@ -105,6 +105,10 @@ class TrainingConfig:
         False, "Grow the dimension and the length over the first third."
     )
     seed: int = choice(0, "Seed of the initial weights and of the data.")
+    start: str = field(
+        default="",
+        metadata={"help": "Digest of the weights to start from.", "option": False},
+    )
 
     steps_per_call: int = choice(50, "Steps in one compiled call.")
     evaluate_every: int = choice(500, "Steps between two evaluations.")
@@ -133,7 +137,7 @@ class TrainingConfig:
             require_not_negative(name, getattr(self, name))
         if self.warmup >= 1:
             raise InvalidValueError("warmup", "be below 1", self.warmup)
-        if self.hidden_size % self.num_heads:
+        if not self.start and self.hidden_size % self.num_heads:
             raise InvalidValueError(
                 "num_heads",
                 f"divide `hidden_size` {self.hidden_size}",
@@ -151,7 +155,7 @@ class TrainingConfig:
 
     @property
     def num_parameters(self) -> int:
-        """How many weights the transformer has."""
+        """How many weights the transformer has, if it starts at random."""
         h = self.hidden_size
         layer = 12 * h * h + 9 * h
         return self.num_layers * layer + h * (self.dim + self.num_tokens + 2) + 1
@@ -200,6 +204,15 @@ PRESETS: dict[str, TrainingConfig] = {
     "control-d4": TrainingConfig(task="control", dim=4, num_examples=41, steps=500),
     "d8": TrainingConfig(num_layers=12, steps=32_000, **BEST),
     "d8-broad": TrainingConfig(task="broad", num_layers=12, steps=32_000, **BEST),
+    "tune": TrainingConfig(
+        block="paper",
+        recipe="paper",
+        learning_rate=1e-5,
+        steps=2000,
+        steps_per_call=25,
+        evaluate_every=100,
+        save_every=100,
+    ),
     "paper": TrainingConfig(
         num_examples=40,
         num_layers=16,

@@ -77,8 +77,13 @@ def task_of(config: TrainingConfig) -> Task:
     )
 
 
-def initial_state(config: TrainingConfig, dtype: str = "float32") -> TrainingState:
-    """Return the state before the first step."""
+def initial_state(
+    config: TrainingConfig, dtype: str = "float32", start: Transformer | None = None
+) -> TrainingState:
+    """Return the state before the first step: random weights, or those of `start`."""
+    if start is not None:
+        begun = optimizer(config).init(cast(Any, start))
+        return TrainingState(start, begun, jnp.zeros((), jnp.int32))
     pre_norm = config.block == "pre_norm"
     key_size = config.hidden_size // config.num_heads
     block = Block(

@@ -1,5 +1,6 @@
 """A training run on disk: one directory that can be interrupted at any moment.
 
+    start/             the learner that training starts from, if it is not random
     config.json        what is trained; the run id is a hash of it
     metrics.jsonl      a line per compiled call: step, loss, seconds; SPD when measured
     state.safetensors  the training state of the last save
@@ -56,6 +57,7 @@ from algoscope.training.loop import (
     task_of,
     train_steps,
 )
+from algoscope.training.start import START, load_start, saved_start, starting_from
 
 STATE = "state.safetensors"
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # a system has not all of them
@@ -70,11 +72,15 @@ def train(
     config: TrainingConfig | str = "demo",
     out: Path | str | None = None,
     *,
+    start: InContextLearner | str | Path | None = None,
     name: str | None = None,
     evaluation_datasets: int = 10_000,
     progress: Progress | bool = True,
 ) -> InContextLearner:
     """Train a learner and return it: a preset by name, or a configuration.
+
+    With a `start`, training goes on from that learner, such as one that `build` made
+    `trainable`; its sizes take the place of those in the configuration.
 
     The run is saved in `out`, by default `runs/NAME-ID`. If that directory holds the
     same run already, it is resumed from its last save, or loaded if it is finished.
@@ -94,9 +100,12 @@ def train(
     require_at_least("evaluation_datasets", evaluation_datasets, 1)
     if isinstance(config, str):
         name, config = name or config, preset(config)
+    if start is not None:
+        start = load_start(start)
+        config = starting_from(config, start)
     name = name or f"d{config.dim}"
     directory = Path(out or Path("runs") / f"{name}-{config.run_id}")
-    run = Run.open(directory, config, resume=True)
+    run = Run.open(directory, config, resume=True, start=start)
     with locked(directory), shown(progress) as report:
         execute(
             run, name=name, progress=report, evaluation_datasets=evaluation_datasets
@@ -113,9 +122,14 @@ class Run:
 
     @classmethod
     def open(
-        cls, directory: Path, config: TrainingConfig, *, resume: bool = False
+        cls,
+        directory: Path,
+        config: TrainingConfig,
+        *,
+        resume: bool = False,
+        start: InContextLearner | None = None,
     ) -> "Run":
-        """Return the run of this configuration in this directory, new or resumed."""
+        """Return the run in this directory; a new one keeps a copy of its `start`."""
         run = cls(directory, config)
         if (directory / CONFIG).exists():
             found = TrainingConfig.from_dict(
@@ -140,6 +154,8 @@ class Run:
                 )
         else:
             directory.mkdir(parents=True, exist_ok=True)
+            if start is not None:
+                start.save_pretrained(directory / START)
             about = {"run_id": config.run_id, "training": asdict(config)}
             write_json(directory / CONFIG, {"format": "algoscope", **about})
         return run
@@ -152,7 +168,9 @@ class Run:
 
     def load_state(self) -> tuple[TrainingState, float]:
         """Return the saved state and the seconds trained, or the initial state."""
-        state = initial_state(self.config)
+        config = self.config
+        start = saved_start(self.directory, config) if config.start else None
+        state = initial_state(config, start=start)
         path = self.directory / STATE
         if not path.exists():
             return state, 0.0

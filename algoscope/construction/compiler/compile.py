@@ -167,7 +167,7 @@ class Compiled(Arrangement):
 
     calibration: Calibration
     transformer: Transformer
-    operands: OperandRange
+    operands: OperandRange | None
 
     @property
     def num_outputs(self) -> int:

@@ -3,7 +3,8 @@
 The paper writes one N for four unrelated constants; here each has its own name. The
 default choices replace the approximations that need a large N by identities that do
 not: a reference row for LayerNorm, pairs of units for linear maps, even parts for
-products. `paper_numerics` is the paper's own choice, with tuned constants.
+products. `paper_numerics` is the paper's own choice, with tuned constants, and
+`trainable_numerics` trades precision for weights that training can change.
 
 Products are precise for operands between −1 and 1. `calibrate` runs the program exactly
 on example datasets; each product divides its operands by the largest seen, times a
@@ -141,6 +142,18 @@ def paper_numerics(dtype: DType = "float64") -> Numerics:
         pads="paper",
         bypass=512.0 if wide else 128.0,
     )
+
+
+@cache
+def trainable_numerics(activation: Activation = "gelu") -> Numerics:
+    """Return constants that keep weights and gradients moderate, to start training.
+
+    Predictions are off by about 1e-2. Scores differ by 16 only, so that attention has
+    gradients too, where 2⁸ would saturate the softmax.
+    """
+    product = richardson(activation, 2, 1.0)
+    moderate = Numerics("float32", product, pad=2.0**8, gap=2.0**4)
+    return replace(moderate, layer_norm_epsilon=1e-5)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,11 @@ from algoscope.foundation.validation import (
 )
 from algoscope.training.config import TrainingConfig, preset
 
-FIELDS = {each.name: each.type for each in fields(TrainingConfig)}
+FIELDS = {
+    each.name: each.type
+    for each in fields(TrainingConfig)
+    if each.metadata.get("option", True)
+}
 SWEEPS = "sweeps"  # the directory of a store that holds its sweeps
 
 
