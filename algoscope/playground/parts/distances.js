@@ -113,8 +113,12 @@ export function sentence(app, { found, size }) {
   const stopped = state.layer !== null && app.model.readouts ? `, read after layer ${state.layer},` : "";
   const who = `With these ${examples} the transformer ${nameOf(app, state.model)}${stopped} `;
   if (first.distance > LIKE * Math.max(size, 1e-12)) {
-    return [who, "answers like none of these algorithms: the nearest is ", named(first.id),
-      `, at ${far(first)}.`];
+    const ols = sorted.find(({ id }) => id === "ols");
+    if (first === ols) {
+      return [who, "answers like none of these algorithms: the nearest, ", named("ols"), `, is ${far(ols)} away.`];
+    }
+    return [who, `answers like none of these algorithms: it is ${far(ols)} from `, named("ols"),
+      ` and ${far(first)} from the nearest, `, named(first.id), "."];
   }
   if (second.distance < TIE * first.distance + 1e-14) {
     return [who, "answers like ", named(first.id), ` (${far(first)} from it) and `,
