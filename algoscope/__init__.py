@@ -1,9 +1,9 @@
 """algoscope: see which learning algorithm an in-context learner runs.
 
 The verbs are `train`, `compare`, `identify`, `build`, `compile`, `probe`, `patch`,
-`layers`, `export`, `import_model`, `reproduce`, `report` and `play`; beside them are the
-nouns that they take and return, and every textbook predictor. Names are loaded on first
-use, so that `algoscope --help` answers without waiting for JAX.
+`layers`, `export`, `import_model`, `reproduce`, `report` and `play`; beside them are
+the nouns that they take and return, and every textbook predictor. Names are loaded on
+first use, so that `algoscope --help` answers without waiting for JAX.
 """
 
 from importlib import import_module

@@ -8,8 +8,8 @@ from base64 import b64encode
 import pytest
 from support.playing import played
 
-from algoscope.construction.build import Construction, save_construction
 from algoscope.construction.algorithms import ALGORITHMS
+from algoscope.construction.build import Construction, save_construction
 from algoscope.model.checkpoints import MODELS
 from algoscope.playground import play
 from algoscope.playground.play import assemble
@@ -29,7 +29,8 @@ DROP = """async (app, files) => {
     const bytes = Uint8Array.from(atob(content), (each) => each.charCodeAt(0));
     transfer.items.add(new File([bytes], name));
   }
-  window.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, cancelable: true }));
+  const about = { dataTransfer: transfer, cancelable: true };
+  window.dispatchEvent(new DragEvent("drop", about));
 }"""
 
 

@@ -53,10 +53,11 @@ export function drawCurves(app, frame) {
     const queries = places(app, frame.right, id === "knn" ? FINE_PLACES : PLACES);
     return draw("path", { class: `line ${kind} of-${id}`, d: path(frame, queries, learner.ask(queries)) });
   };
-  const lines = app.learner.problem ? [] : [drawn(state.model, app.learner, "own")];
+  const lines = [];
   for (const { id } of TEXTBOOK) {
     const isBeside = state.shown.includes(id) && id !== state.model;
     if (isBeside) lines.push(drawn(id, learn(app, id, state.x, state.y), "beside"));
   }
+  if (!app.learner.problem) lines.push(drawn(state.model, app.learner, "own"));
   return [...training(app, frame), ...lines];
 }

@@ -111,10 +111,10 @@ export function drawField(app, frame, canvas) {
       draw("text", { class: "note", x: frame.toX(0), y: frame.toY(-radius(2)) - 6, "text-anchor": "middle" }, "95 % of training inputs"),
     );
   }
-  if (!app.learner.problem) parts.push(...arrow(frame, impliedWeights(app, app.learner), `own of-${state.model}`));
   for (const { id } of TEXTBOOK) {
     if (!state.shown.includes(id) || id === state.model) continue;
-    parts.push(...arrow(frame, impliedWeights(app, learn(app, id, state.x, state.y)), `of-${id}`));
+    parts.push(...arrow(frame, impliedWeights(app, learn(app, id, state.x, state.y)), `beside of-${id}`));
   }
+  if (!app.learner.problem) parts.push(...arrow(frame, impliedWeights(app, app.learner), `own of-${state.model}`));
   return parts;
 }
