@@ -8,7 +8,7 @@ from base64 import b64encode
 import pytest
 from support.playing import played
 
-from algoscope.construction.algorithms import ALGORITHMS
+from algoscope.construction.algorithms import SGD
 from algoscope.construction.build import Construction, save_construction
 from algoscope.model.checkpoints import MODELS
 from algoscope.playground import play
@@ -105,7 +105,7 @@ def test_a_dropped_model_is_chosen_and_answers(default_file, browser, tmp_path):
         drop(watched, {"config.json": CONFIG, "model.safetensors": WEIGHTS})
         assert watched.state["model"] == "linear-d1 (2)"
         assert "the transformer linear-d1 (2) answers like least" in watched.sentence
-        written = Construction(ALGORITHMS["sgd"](learning_rate=0.2), 2, 4)
+        written = Construction(SGD(learning_rate=0.2), 2, 4)
         save_construction(written, written.compile(), tmp_path)
         names = ("config.json", "model.safetensors")
         drop(watched, {name: (tmp_path / name).read_bytes() for name in names})

@@ -111,6 +111,14 @@ def test_one_path_may_be_given_as_text_and_progress_is_reported(tmp_path):
     assert steps == [(stage, 1, 2, paths[0]), (stage, 2, 2, paths[1])]
 
 
+def test_a_playground_beside_the_report_is_linked(tmp_path):
+    save_record(tmp_path / "results" / "fig1")
+    link = '<a href="playground.html">the playground</a>'
+    assert link not in reported(tmp_path / "report.html", tmp_path / "results")
+    (tmp_path / "playground.html").write_text("a page")
+    assert link in reported(tmp_path / "report.html", tmp_path / "results")
+
+
 def test_no_paths_are_rejected(tmp_path):
     with refuses(InvalidValueError, "`paths` must name at least one result, got none."):
         report([], tmp_path / "report.html")
