@@ -63,7 +63,7 @@ def _product(event: Multiply) -> str:
     if not event.p.size:
         return ""
     scale, how = _mixing(event.mix)
-    q, turned = _grouped(event.q), _grouped(-event.q)
+    q, turned = _grouped(event.q), _grouped(-1.0 * event.q)
     if scale is not None and scale < 0 and len(turned) < len(q):
         scale, q = -scale, turned
     shown = f"{_grouped(event.p)}{how}{q}"
@@ -110,7 +110,9 @@ def text(value: Value) -> str:
     return _sum([part for _, part in parts]) or "0"
 
 
-def _blocks(register: Register, matrix: Matrix) -> list[tuple[str, Matrix]]:
+def _blocks(
+    register: Register, matrix: Matrix
+) -> list[tuple[str, Float[np.ndarray, "out _"]]]:
     """Return the named parts of a register: the token holds y and x."""
     if register.name == "token":
         return [("y", matrix[:, :1]), ("x", matrix[:, 1:])]
