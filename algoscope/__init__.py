@@ -1,9 +1,9 @@
 """algoscope: see which learning algorithm an in-context learner runs.
 
 The verbs are `train`, `compare`, `identify`, `build`, `compile`, `probe`, `patch`,
-`layers`, `readouts`, `export`, `import_model`, `reproduce` and `report`; beside them
-are the nouns that they take and return, and every textbook predictor. Names are loaded
-on first use, so that `algoscope --help` answers without waiting for JAX.
+`layers`, `readouts`, `export`, `import_model`, `reproduce`, `report` and `play`; beside
+them are the nouns that they take and return, and every textbook predictor. Names are
+loaded on first use, so that `algoscope --help` answers without waiting for JAX.
 """
 
 from importlib import import_module
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from algoscope.patching import PatchingConfig as PatchingConfig
     from algoscope.patching import PatchingResult as PatchingResult
     from algoscope.patching import patch as patch
+    from algoscope.playground import Playground as Playground
+    from algoscope.playground import play as play
     from algoscope.predictors import BlackBox as BlackBox
     from algoscope.predictors import LinearPredictor as LinearPredictor
     from algoscope.predictors import Predictor as Predictor
@@ -115,6 +117,7 @@ _HOMES = {
     "model.opened": "OpenedLearner",
     "model.transformer": "ForwardPass Transformer",
     "patching": "PatchingConfig PatchingResult patch",
+    "playground": "Playground play",
     "predictors": (
         "BlackBox LinearPredictor Predictor average bayes chebyshev "
         "conjugate_gradients discrete_bayes figure_1_references gd gd_growing "

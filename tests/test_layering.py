@@ -25,7 +25,7 @@ BANDS = (
         "sklearn",
     },
     {"experiments"},
-    {"reporting"},
+    {"reporting", "playground"},
     {"cli"},
 )
 # The imports within a band that are permitted, each for a reason.

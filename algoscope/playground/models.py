@@ -1,0 +1,96 @@
+"""Models for the page: weights as text, and what else its views show of a model.
+
+A model is named as users name it: a shipped model, a directory, or an algorithm of
+`ALGORITHMS`, which is then compiled for one and for two inputs.
+"""
+
+import base64
+import gzip
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import safetensors.numpy
+
+from algoscope.construction.algorithms import ALGORITHMS
+from algoscope.construction.build import Construction, find_algorithm
+from algoscope.foundation.files import read_json
+from algoscope.model.checkpoints import CONFIG, locate, named_leaves, shipped_models
+from algoscope.model.learner import InContextLearner
+
+DEFAULT_MODELS = ("linear-d1", "linear-d2", "sgd", "ridge")
+COMPILED_DIMS = (1, 2)  # the numbers of inputs that the page can draw
+COMPILED_EXAMPLES = 20  # as many as the shipped models take
+
+
+@dataclass(frozen=True)
+class PageModel:
+    """One model of the page: the learner, and the facts that its config.json holds."""
+
+    name: str
+    learner: InContextLearner
+    config: dict[str, Any]
+    construction: Construction | None = None  # of a compiled learner, if known
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the weights were written by hand."""
+        return self.construction is not None or self.learner.operands is not None
+
+    def payload(self) -> dict[str, Any]:
+        """Return plain values for `parts/models.js`."""
+        arrays = named_leaves(self.learner.transformer)
+        content = safetensors.numpy.save(
+            {name: np.asarray(each, order="C") for name, each in arrays.items()}
+        )
+        return {
+            "name": self.name,
+            "kind": "compiled" if self.is_compiled else "trained",
+            "config": self.config,
+            "weights": base64.b64encode(gzip.compress(content, mtime=0)).decode(),
+            "readouts": None,
+            "program": None,
+        }
+
+
+def find_models(names: Sequence[str | Path]) -> list[PageModel]:
+    """Return the models of these names, each under a name of its own."""
+    found = [model for name in names for model in _named(name)]
+    taken: set[str] = set()
+    unique = []
+    for model in found:
+        name, copy = model.name, 2
+        while name in taken:
+            name, copy = f"{model.name} ({copy})", copy + 1
+        taken.add(name)
+        unique.append(PageModel(name, model.learner, model.config, model.construction))
+    return unique
+
+
+def _named(name: str | Path) -> list[PageModel]:
+    is_algorithm = isinstance(name, str) and name in ALGORITHMS
+    if is_algorithm and not Path(name).is_dir() and name not in shipped_models():
+        return [compiled_model(name, dim) for dim in COMPILED_DIMS]
+    directory = locate(name)
+    learner = InContextLearner.from_pretrained(directory)
+    config = read_json(directory / CONFIG)
+    return [PageModel(learner.name, learner, config)]
+
+
+def compiled_model(algorithm: str, dim: int) -> PageModel:
+    """Return an algorithm compiled with its usual parameters."""
+    with jax.enable_x64(True):
+        construction = Construction(
+            find_algorithm(algorithm, {}), dim, COMPILED_EXAMPLES
+        )
+        learner = construction.compile().learner(construction.name)
+    config = {
+        "format": "algoscope",
+        "name": construction.name,
+        "block": asdict(learner.transformer.block),
+        "construction": construction.as_dict(),
+    }
+    return PageModel(f"{algorithm}-d{dim}", learner, config, construction)
