@@ -14,13 +14,16 @@ A unit that is constant on the training datasets is not read (see `probing.state
 Axes: `depth` layers, `prefixes` n = 0, 1, …, one query token each.
 """
 
+import hashlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from algoscope.comparison.predict import HELD_OUT, Inputs, Labels, draw_datasets
+from algoscope.foundation.files import DamagedFileError, load_arrays, save_arrays
 from algoscope.foundation.progress import Progress, Steps, shown
 from algoscope.foundation.validation import InvalidValueError, require_at_least
 from algoscope.model.opened import OpenedLearner
@@ -31,6 +34,8 @@ RIDGE = 1e-6  # ε, relative to the variance of a unit
 BATCH = 250  # datasets whose states are held at a time
 NUM_TRAINING = 1000  # datasets that read-outs are fitted to, by default
 LONGEST = 41  # inputs of a dataset, by default
+READ_OUTS, FORMAT = "readouts.safetensors", "algoscope read-outs"
+ARRAYS = ("center", "weights")
 FITTING = HELD_OUT + 20  # folded into keys: nothing else draws these datasets
 
 QueryStates = Float[np.ndarray, "datasets depth prefixes hidden"]
@@ -86,6 +91,28 @@ class ReadOuts(NamedTuple):
         assert moments is not None
         return moments.solve()
 
+    def save(self, directory: str | Path, learner: OpenedLearner) -> None:
+        """Write the read-outs of a learner beside its weights."""
+        arrays = {"center": self.center, "weights": self.weights}
+        arrays["offset"] = np.array(self.offset)
+        metadata = {"format": FORMAT, "learner": _short_digest(learner)}
+        save_arrays(Path(directory) / READ_OUTS, arrays, metadata)
+
+    @classmethod
+    def load(cls, directory: str | Path, learner: OpenedLearner) -> "ReadOuts | None":
+        """Return what `save` wrote; None if there is nothing for these weights."""
+        path = Path(directory) / READ_OUTS
+        if not path.is_file():
+            return None
+        arrays, metadata = load_arrays(path)
+        shape = (learner.num_layers + 1, learner.hidden_size)
+        fits = [arrays[name].shape for name in ARRAYS if name in arrays] == [shape] * 2
+        if metadata.get("format") != FORMAT or not fits or "offset" not in arrays:
+            raise DamagedFileError(path, "does not hold read-outs of this learner")
+        if metadata.get("learner") != _short_digest(learner):
+            return None
+        return cls(arrays["center"], arrays["weights"], float(arrays["offset"]))
+
     def answers(
         self, learner: OpenedLearner, x: Inputs, y: Labels, steps: Steps
     ) -> Float[np.ndarray, "datasets depth prefixes"]:
@@ -93,6 +120,10 @@ class ReadOuts(NamedTuple):
         return np.concatenate(
             [self(states) for _, states in query_states(learner, x, y, steps)]
         )
+
+
+def _short_digest(learner: OpenedLearner) -> str:
+    return hashlib.sha256(learner.digest.encode()).hexdigest()[:16]
 
 
 def fitting_data(

@@ -3,12 +3,18 @@
 import numpy as np
 from support.learners import small_learner
 from support.opened import Handmade
-from support.refusals import refused
+from support.refusals import refused, refuses
 
 import algoscope as asc
 from algoscope.comparison.predict import held_out
+from algoscope.foundation.files import DamagedFileError, save_arrays
 from algoscope.foundation.progress import Steps, silent
-from algoscope.layerwise.read_outs import ReadOuts, fitting_data
+from algoscope.layerwise.read_outs import (
+    FORMAT,
+    READ_OUTS,
+    ReadOuts,
+    fitting_data,
+)
 from algoscope.predictors import ols, zero
 from algoscope.tasks.linear import LinearRegression
 
@@ -52,3 +58,30 @@ def test_wrong_options_are_refused():
     for name, value in (("num_training", 1), ("seed", -1)):
         with refused(name, "be at least"):
             learner.readouts(**{name: value})
+
+
+def test_they_are_saved_beside_the_weights_that_they_belong_to(tmp_path):
+    learner = small_learner(seed=4)
+    found = learner.readouts(num_training=20, progress=False)
+    assert ReadOuts.load(tmp_path, learner) is None
+    found.save(tmp_path, learner)
+    again = ReadOuts.load(tmp_path, learner)
+    assert again is not None
+    for name in found._fields:
+        np.testing.assert_array_equal(getattr(again, name), getattr(found, name))
+    assert ReadOuts.load(tmp_path, small_learner(seed=5)) is None
+
+
+def test_other_files_in_their_place_are_refused(tmp_path):
+    learner = small_learner()
+    path = tmp_path / READ_OUTS
+    for arrays in ({}, {"center": np.zeros((2, 2)), "weights": np.zeros((2, 2))}):
+        save_arrays(path, arrays, {"format": FORMAT})
+        message = f"{path} does not hold read-outs of this learner."
+        with refuses(DamagedFileError, message):
+            ReadOuts.load(tmp_path, learner)
+    path.write_bytes(b"nothing")
+    with refuses(
+        DamagedFileError, f"{path} is not a whole safetensors file (7 bytes)."
+    ):
+        ReadOuts.load(tmp_path, learner)
