@@ -1,11 +1,13 @@
 """ES modules as one script, so that a page can run them from a file.
 
 A browser loads no modules from `file://`, and a policy that permits one script by its
-digest permits no others. So each module becomes a function that returns what it exports,
-called once, after those that it imports. Modules keep to a few forms, which are checked:
+digest permits no others. So each module becomes a function that returns what it
+exports, called once, after those that it imports. Modules keep to a few forms, which
+are checked:
 
-    import { a, b as c } from "./other.js";       export function f(…) { … }
-    import * as other from "./views/other.js";    export const a = …;  export class A { … }
+    import { a, b as c } from "./other.js";
+    import * as other from "./views/other.js";
+    export function f(…) { … }    export const a = …;    export class A { … }
 """
 
 import json

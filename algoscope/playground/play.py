@@ -1,7 +1,7 @@
 """The page: models, modules and style in one file that needs nothing else.
 
-The content security policy permits the page's own script, by its digest, and its styles,
-and nothing from outside: no request can leave.
+The content security policy permits the page's own script, by its digest, and its
+styles, and nothing from outside: no request can leave.
 """
 
 import base64

@@ -2,6 +2,8 @@
 
 import { PANELS } from "./panels.js";
 import { forward, loadEmbedded } from "./models.js";
+import { textbookPrefixes } from "./predictors.js";
+import { encode } from "./transformer.js";
 import { History, decodeState, defaultState, encodeState } from "./state.js";
 
 export class App {
@@ -75,5 +77,7 @@ async function start() {
 const ready = start();
 window.algoscope = {
   ready,
+  encode,
+  textbookPrefixes,
   predictPrefixes: async (name, x, y) => (await ready).predictPrefixes(name, x, y),
 };
