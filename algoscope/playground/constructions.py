@@ -1,7 +1,8 @@
 """Transformers written by hand that the page steps through, prepared for some α and λ.
 
-Their weights depend on the learning rate α and the penalty λ, so a small grid of both is
-embedded: the paper's Theorems 1 and 2, line by line, SGD and recursive ridge regression.
+Their weights depend on the learning rate α and the penalty λ, so a small grid of both
+is embedded: the paper's Theorems 1 and 2, line by line, SGD and recursive ridge
+regression.
 """
 
 import itertools
@@ -103,9 +104,7 @@ def _of_program(
     compiled = construction.compile()
     family = construction.algorithm.name
     data = program_data(compiled)
-    found = _payload(
-        compiled.transformer, data, construction.dim, family, parameters
-    )
+    found = _payload(compiled.transformer, data, construction.dim, family, parameters)
     return found | {"title": title, "says": says, "whole": False}
 
 

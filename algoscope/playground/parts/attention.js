@@ -56,7 +56,7 @@ export function mount(place, app) {
     const cell = names.length > 25 ? 8 : names.length > 13 ? 11 : 15;
     run.attention[layer - 1].forEach((weights, head) => {
       const map = mapOf(head);
-      heads.append(make("figure", {}, make("figcaption", {}, `Head ${head + 1}`), map.element, axis(names)));
+      heads.append(make("figure", {}, make("figcaption", {}, `Head ${head + 1}`), map.element));
       map.show({
         values: (r, c) => (c <= r ? weights[r * names.length + c] : null), rows: names, columns: names, largest: 1, cell,
       });
@@ -64,14 +64,12 @@ export function mount(place, app) {
     const units = Array.from({ length: transformer.hidden }, (_, k) => k + 1);
     states.replaceChildren(make("figcaption", {}, `Hidden states after layer ${layer}: a row per token, a column for each of ${units.length} units; blue is positive, orange negative.`), stateMap.element);
     const hidden = run.hidden[layer], largest = typicalSize(hidden);
-    stateMap.show({ values: (r, c) => hidden[r * transformer.hidden + c], rows: names, columns: units, largest });
+    stateMap.show({ values: (r, c) => hidden[r * transformer.hidden + c], rows: names, columns: units, largest, bare: true });
   }
   input.addEventListener("input", follow);
   app.subscribe(follow);
   follow();
 }
-
-const axis = (names) => make("p", { class: "axis quiet" }, names.length > 9 ? `${names.slice(0, 4).join(" ")} … query` : names.join(" "));
 
 // A size that few units exceed: compiled learners hold some very large numbers.
 function typicalSize(hidden) {

@@ -11,7 +11,7 @@ function ticks(low, high, log) {
     const step = Math.max(1, Math.ceil((last - first) / 4));
     return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, k) => 10 ** (first + k * step));
   }
-  const rough = (high - low) / 4, power = 10 ** Math.floor(Math.log10(rough));
+  const rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough);
   const first = Math.ceil(low / step - 1e-9) * step, found = [];
   for (let k = 0; first + k * step <= high + 1e-9 * step; k++) found.push(Number((first + k * step).toPrecision(6)));
@@ -23,8 +23,9 @@ const power = (value) => {
   return `10${digits.map((each) => (each === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[each])).join("")}`;
 };
 
-// Return { svg, layer, x, y }: an empty chart, a group to draw into, and its scales.
-export function chart({ width = 360, height = 250, label, xs, ys, xLabel, yLabel, logY = false, whole = false }) {
+// Return { svg, layer, x, y }: an empty chart, a group to draw into, and its scales. A bare
+// chart has no scale for y.
+export function chart({ width = 360, height = 250, label, xs, ys, xLabel, yLabel, logY = false, whole = false, bare = false }) {
   const right = width - MARGIN.right, bottom = height - MARGIN.bottom;
   const to = logY ? (v) => Math.log10(Math.max(v, ys[0])) : (v) => v;
   const [low, high] = ys.map(to);
@@ -32,7 +33,7 @@ export function chart({ width = 360, height = 250, label, xs, ys, xLabel, yLabel
   const y = (v) => bottom - ((to(v) - low) / (high - low || 1)) * (bottom - MARGIN.top);
   const layer = draw("g", {});
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": label });
-  for (const value of ticks(ys[0], ys[1], logY)) {
+  for (const value of bare ? [] : ticks(ys[0], ys[1], logY)) {
     svg.append(draw("line", { x1: MARGIN.left, x2: right, y1: y(value), y2: y(value), class: "rule" }),
       draw("text", { x: MARGIN.left - 6, y: y(value) + 4, class: "tick end" }, logY ? power(value) : cellNumber(value)));
   }

@@ -6,12 +6,13 @@
 
 import { chart, path } from "./chart.js";
 import { randomNumbers } from "./datasets.js";
-import { draw, make, shortNumber } from "./dom.js";
+import { draw, make, shortNumber, slider } from "./dom.js";
 import { answersByLayer, cellNumber, impliedWeights, openedModel, runExamples, situation } from "./inside.js";
 import { gdIterates, newtonIterates } from "./iterates.js";
 import { olsWeights } from "./predictors.js";
 
-const QUERIES = 64, SMALLEST = 1e-8;
+const QUERIES = 64, SMALLEST = 1e-8, MOST_STEPS = 16;
+const RATE = 0.5; // c of GD; above 2 it diverges
 const dot = (a, b) => a.reduce((sum, each, k) => sum + each * b[k], 0);
 
 // Inputs to compare answers at: x ~ N(0, I), always the same.
@@ -20,9 +21,10 @@ export function probes(dim) {
   return Array.from({ length: QUERIES }, () => Array.from({ length: dim }, normal));
 }
 
-// Return { layers, ols, gd, newton, weights, spd: { layers, gd, newton } }: weights after
-// every layer or step, and their squared prediction distance to least squares over d.
-export function walk(model, where) {
+// Return { run, ols, gd, newton, weights, nearest, spd }: weights after every layer or step,
+// how many steps are nearest to each layer, and SPD, the squared distance of predictions to
+// those of least squares, over d.
+export function walk(model, where, rate = RATE) {
   const { dim } = model, queries = probes(dim);
   const run = runExamples(model, where);
   const layers = answersByLayer(model, run, queries);
@@ -31,9 +33,13 @@ export function walk(model, where) {
   const solved = queries.map((query) => dot(ols, query));
   const distance = (answers) => answers.reduce((sum, each, t) => sum + (each - solved[t]) ** 2, 0) / QUERIES / dim;
   const of = (iterates) => iterates.map((w) => distance(queries.map((query) => dot(w, query))));
-  const gd = gdIterates(where.x, where.y, dim, depth), newton = newtonIterates(where.x, where.y, dim, depth);
+  const gd = gdIterates(where.x, where.y, dim, depth, rate), newton = newtonIterates(where.x, where.y, dim, depth);
+  const apart = (answers, w) => answers.reduce((sum, each, t) => sum + (each - dot(w, queries[t])) ** 2, 0);
+  const nearest = (iterates) => layers.map((answers) => iterates
+    .reduce((best, w, k) => (apart(answers, w) < apart(answers, iterates[best]) ? k : best), 0));
   return {
     run, ols, gd, newton,
+    nearest: { gd: nearest(gdIterates(where.x, where.y, dim, MOST_STEPS, rate)), newton: nearest(newtonIterates(where.x, where.y, dim, MOST_STEPS)) },
     weights: layers.map((answers) => impliedWeights(queries, [...answers])),
     spd: { layers: layers.map((answers) => distance([...answers])), gd: of(gd), newton: of(newton) },
   };
@@ -44,8 +50,12 @@ export function mount(place, app) {
   const named = make("output", { class: "number", for: "depth-layer" });
   const sentence = make("p", { id: "depth-sentence", class: "say" });
   const charts = make("div", { class: "charts" });
+  const rate = slider({
+    label: "Rate c of GD", low: 0.1, high: 1.9, step: 0.1, id: "depth-rate", show: (value) => value.toFixed(1),
+    onmove: (value, lasting) => app.update({ panels: { ...app.state.panels, depth: { rate: value } } }, { lasting }),
+  });
   const note = make("p", { class: "quiet" });
-  place.append(make("label", { class: "slider" }, make("span", {}, "After layer"), input, named), sentence, charts, note);
+  place.append(make("label", { class: "slider" }, make("span", {}, "After layer"), input, named), sentence, charts, rate.element, note);
   input.addEventListener("input", () => app.update({ layer: Number(input.value) }, { lasting: false }));
   input.addEventListener("change", () => app.update({ layer: Number(input.value) }));
 
@@ -62,7 +72,9 @@ export function mount(place, app) {
     Object.assign(input, { max: depth, value: layer });
     named.textContent = `${layer} of ${depth}`;
     input.setAttribute("aria-valuetext", layer ? `layer ${layer} of ${depth}` : "the input");
-    const found = walk(model, where);
+    const kept = Number(app.state.panels.depth?.rate), chosen = kept >= 0.1 && kept <= 1.9 ? kept : RATE;
+    rate.set(chosen);
+    const found = walk(model, where, chosen);
     sentence.textContent = inWords(model, found, layer, where);
     charts.replaceChildren(
       ...(model.dim === 1 ? [curves(model, found, layer, where)] : []),
@@ -70,20 +82,18 @@ export function mount(place, app) {
       distances(found, layer),
     );
     note.textContent = model.readouts
-      ? "Each layer has its own linear read-out, fitted in Python (learner.readouts()) to labels of the training task. GD: w ← w + (b − Sw)/λ. Newton: M ← 2M − MSM. SPD: mean squared distance of predictions at 64 inputs x ~ N(0, I), over d."
+      ? "Each layer has its own linear read-out, fitted in Python (learner.readouts()) to labels of the training task. GD: w ← w + c (b − Sw)/λ, with S = XᵀX, b = XᵀY and λ the largest eigenvalue of S. Newton: w = Mb, M ← 2M − MSM; with one input its start is the solution. SPD: mean squared distance of predictions at 64 inputs x ~ N(0, I), over d."
       : `${model.name} has no read-outs of its own for each layer, so the read-out of its last layer is used for all. A compiled learner writes its answer in the last layer: see “Watch it run”.`;
   }
   app.subscribe(follow);
   follow();
 }
 
-function inWords(model, { spd }, layer, { n }) {
-  const nearest = (steps) => steps.map((each) => Math.abs(Math.log((each + 1e-12) / (spd.layers[layer] + 1e-12))))
-    .reduce((best, each, k, all) => (each < all[best] ? k : best), 0);
-  const steps = (count) => (count === 1 ? "1 step" : `${count} steps`);
+function inWords(model, { spd, nearest }, layer, { n }) {
+  const steps = (count) => (count === 1 ? "1 step" : `${count === MOST_STEPS ? "≥ " : ""}${count} steps`);
   const where = layer ? `After layer ${layer} of ${model.transformer.numLayers}` : "At its input";
   const beside = n
-    ? ` That is about as near as GD after ${steps(nearest(spd.gd))} and Newton's method after ${steps(nearest(spd.newton))}.` : "";
+    ? ` Nearest to these answers are GD after ${steps(nearest.gd[layer])} and Newton's method after ${steps(nearest.newton[layer])}.` : "";
   return `${where}, ${model.name} answers ${shortNumber(spd.layers[layer])} from least squares (SPD/d).${beside}`;
 }
 

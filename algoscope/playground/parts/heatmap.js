@@ -9,8 +9,11 @@ const rgb = (color) => {
 };
 const colorOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// Return { element, show({ values, rows, columns, marked }) }.
+const FOOT = 16; // pixels for the names of columns
+
+// Return { element, show({ values, rows, columns, marked, bare }) }.
 //   values   (row, column) => number, or null for an empty cell
+//   rows, columns    their names; with `bare`, columns are not named
 //   marked   a set of "row,column" that are framed
 //   onpoint  called with row and column, or null, when the pointer or the keys move
 //   onpick   called with row and column at a click or at Enter
@@ -20,15 +23,25 @@ export function heatmap({ label, cell = 14, signed = false, onpoint = () => {}, 
   let shown = null, at = null;
 
   function paint() {
-    const { values, rows, columns, marked, largest } = shown;
+    const { values, rows, columns, marked, largest, left, bare } = shown;
     const scale = devicePixelRatio || 1, side = shown.cell;
-    const width = columns.length * side, height = rows.length * side;
+    const width = left + columns.length * side, height = rows.length * side + (bare ? 0 : FOOT);
     Object.assign(canvas, { width: width * scale, height: height * scale });
     Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
     const context = canvas.getContext("2d");
     context.scale(scale, scale);
     const positive = rgb(colorOf("--color-0")), negative = rgb(colorOf("--color-1"));
-    const ink = getComputedStyle(canvas).color;
+    const { color: ink, fontFamily } = getComputedStyle(canvas);
+    context.font = `10px ${fontFamily}`;
+    context.fillStyle = ink;
+    const every = Math.ceil(11 / side); // names that do not fit are left out
+    context.textAlign = "right";
+    rows.forEach((name, r) => { if (r % every === 0) context.fillText(name, left - 5, (r + 0.5) * side + 3); });
+    context.textAlign = "center";
+    const wide = Math.ceil(15 / side), last = columns.length - 1;
+    const fitting = columns.map((name) => (name === "query" ? "q" : String(name)));
+    if (!bare) fitting.forEach((name, c) => { if (c === last || (c % wide === 0 && last - c >= wide)) context.fillText(name, left + (c + 0.5) * side, height - 4); });
+    context.translate(left, 0);
     rows.forEach((_, r) => columns.forEach((_, c) => {
       const value = values(r, c);
       if (value === null) return;
@@ -55,7 +68,7 @@ export function heatmap({ label, cell = 14, signed = false, onpoint = () => {}, 
   }
   const under = (event) => {
     const box = canvas.getBoundingClientRect();
-    const c = Math.floor((event.clientX - box.left) / shown.cell), r = Math.floor((event.clientY - box.top) / shown.cell);
+    const c = Math.floor((event.clientX - box.left - shown.left) / shown.cell), r = Math.floor((event.clientY - box.top) / shown.cell);
     return shown.rows[r] === undefined || shown.columns[c] === undefined ? null : [r, c];
   };
   canvas.addEventListener("pointermove", (event) => point(under(event)));
@@ -89,7 +102,8 @@ export function heatmap({ label, cell = 14, signed = false, onpoint = () => {}, 
           largest = Math.max(largest, Math.abs(next.values(r, c) ?? 0));
         }));
       }
-      shown = { cell, ...next, largest: largest || 1 };
+      const left = 8 + 6 * Math.max(...next.rows.map((name) => String(name).length));
+      shown = { cell, left, ...next, largest: largest || 1 };
       if (at && (at[0] >= next.rows.length || at[1] >= next.columns.length)) at = null;
       paint();
       if (at) onpoint(at[0], at[1]);

@@ -45,11 +45,10 @@ export function mount(place, app) {
     label: "Swap a hidden state: rows are layers, columns are tokens", signed: true, cell: 24,
     onpoint: (r, c) => tell(r, c), onpick: (r, c) => toggle(`${r},${c}`),
   });
-  const axis = make("p", { class: "axis quiet" });
   place.append(
     make("p", {}, "Click a hidden state, layer × token, to take it from a second dataset: ", donors, clear),
     sentence,
-    make("figure", {}, make("figcaption", {}, "Rows: the input and every layer. Columns: tokens. Color: how far the answer moves if that state alone is swapped, blue up and orange down; framed are those that are swapped."), map.element, axis),
+    make("figure", {}, make("figcaption", {}, "Color: how far the answer moves if that state alone is swapped, blue up and orange down; framed are those that are swapped."), map.element),
     told, figures,
   );
 
@@ -94,14 +93,13 @@ export function mount(place, app) {
       return remembered.get(cell);
     };
     shown = { names, intact, single };
-    const rows = Array.from({ length: depth + 1 }, (_, k) => k);
+    const rows = Array.from({ length: depth + 1 }, (_, k) => (k ? `layer ${k}` : "input"));
     const all = rows.length * names.length <= MOST_CELLS;
     const given = donor.output.at(-1);
     map.show({
       values: (r, c) => (all && !app.isMoving ? single(r, c) - intact : 0), rows, columns: names, marked: cells,
       largest: Math.abs(given - intact) || 1, cell: names.length > 25 ? 12 : 24,
     });
-    axis.textContent = `columns: ${names.join(" ")}`;
     const moved = cells.size ? answer(cells) : intact;
     const share = (moved - intact) / (given - intact || 1);
     sentence.textContent = cells.size
@@ -132,7 +130,8 @@ function implied(model, where, y, donor, cells) {
   const reach = 1.2 * Math.max(0.5, ...pairs.flat().map(Math.abs));
   const one = model.dim === 1;
   const { svg, layer, x, y: up } = chart({
-    height: one ? 110 : 260, label: "Implied weights", xs: [-reach, reach], ys: one ? [-1, 1] : [-reach, reach], xLabel: one ? "implied weight" : "w₁", yLabel: one ? "" : "w₂",
+    height: one ? 90 : 260, label: "Implied weights", xs: [-reach, reach], ys: one ? [-1, 1] : [-reach, reach],
+    xLabel: one ? "implied weight" : "w₁", yLabel: one ? "" : "w₂", bare: one,
   });
   const colors = { intact: "var(--color-0)", "second dataset": "var(--color-1)", patched: "var(--color-2)" };
   Object.entries(found).forEach(([name, w], k) => {
