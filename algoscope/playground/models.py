@@ -31,6 +31,8 @@ from algoscope.playground.programs import program_data
 DEFAULT_MODELS = ("linear-d1", "linear-d2", "sgd", "ridge")
 COMPILED_DIMS = (1, 2)  # the numbers of inputs that the page can draw
 COMPILED_EXAMPLES = 20  # as many as the shipped models take
+# Where the algorithm's usual parameters would hardly show: ridge(0.1) is near OLS.
+PARAMETERS: dict[str, dict[str, float]] = {"ridge": {"penalty": 0.5}}
 
 
 @dataclass(frozen=True)
@@ -116,11 +118,10 @@ def _named(name: str | Path) -> list[PageModel]:
 
 
 def compiled_model(algorithm: str, dim: int) -> PageModel:
-    """Return an algorithm compiled with its usual parameters."""
+    """Return an algorithm compiled with the parameters that the page starts with."""
     with jax.enable_x64(True):
-        construction = Construction(
-            find_algorithm(algorithm, {}), dim, COMPILED_EXAMPLES
-        )
+        written = find_algorithm(algorithm, PARAMETERS.get(algorithm, {}))
+        construction = Construction(written, dim, COMPILED_EXAMPLES)
         learner = construction.compile().learner(construction.name)
     config = {
         "format": "algoscope",

@@ -101,7 +101,7 @@ export const TEXTBOOK = [
   { id: "ols", name: "least squares", short: "OLS", fit: linear(olsWeights), parameter: null },
   {
     id: "ridge", name: "ridge regression", short: "ridge", fit: linear(ridgeWeights),
-    parameter: { symbol: "λ", label: "penalty λ of ridge", low: 0.001, high: 10, usual: 0.1 },
+    parameter: { symbol: "λ", label: "penalty λ of ridge", low: 0.001, high: 10, usual: 0.5 },
   },
   {
     id: "gd", name: "one step of gradient descent", short: "one-step GD", fit: linear(gdWeights),

@@ -22,9 +22,14 @@ export const usualParameters = () => Object.fromEntries(
   TEXTBOOK.filter((each) => each.parameter).map((each) => [each.id, each.parameter.usual]),
 );
 
+// The query to start with: away from the examples of the presets.
+export function firstQuery(dim) {
+  return dim === 1 ? [2.2] : dim === 2 ? [1.8, -1] : new Array(dim).fill(0.5);
+}
+
 export function defaultState(model, points) {
   return {
-    points, query: points.x[0].map((_, i) => (i ? 0.5 : 1)), model, layer: null,
+    points, query: firstQuery(points.x[0].length), model, layer: null,
     shown: ["ols", "sgd", "knn"], parameter: usualParameters(), shift: { ...NO_SHIFT },
     tour: null, open: [], panels: {},
   };
@@ -81,7 +86,7 @@ export function decodeState(text, usual, dimOf) {
   if (!fits || y === null || y.length !== x.length || x.length > MOST_EXAMPLES) return null;
   state.points = { x, y };
   const query = numbers(fields.get("query") ?? "");
-  state.query = query?.length === dim ? query : new Array(dim).fill(1);
+  state.query = query?.length === dim ? query : firstQuery(dim);
   const known = TEXTBOOK.map((each) => each.id);
   state.shown = list(fields.get("shown")).filter((id) => known.includes(id));
   const layer = Number(fields.get("layer") ?? NaN);
