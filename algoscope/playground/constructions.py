@@ -26,7 +26,7 @@ DECAYS = (0.0, 0.1)  # λ beside a rate
 PENALTIES = (0.01, 0.1, 1.0)  # λ of ridge regression
 EXAMPLES = 4  # that SGD and ridge regression take
 START = 0.5  # every component of the w that Theorem 1 starts from
-USUAL = {"α": 0.05, "λ": 0.1}
+USUAL = {"α": 0.05, "λ": 0.1}  # to show first; SGD without a decay
 
 
 def constructions(dim: int) -> list[dict[str, Any]]:
@@ -122,7 +122,7 @@ def _payload(
         "family": family,
         "dim": dim,
         "parameters": parameters,
-        "usual": USUAL,
+        "usual": USUAL | ({"λ": 0.0} if family == "sgd" else {}),
         "config": {"block": asdict(transformer.block)},
         "weights": packed_weights(transformer),
         "program": data,

@@ -34,6 +34,8 @@ Shown = tuple[Register, str]  # a register, and the name that it is shown under
 def program_data(arrangement: Arrangement) -> Data:
     """Return a compiled program, shown as `trace_program` shows it.
 
+    What a layer reads for the last time is shown after it too: it is still there.
+
     Example:
         >>> from algoscope.construction.algorithms import SGD
         >>> from algoscope.construction.build import Construction
@@ -48,6 +50,13 @@ def program_data(arrangement: Arrangement) -> Data:
         held = {event.out for event in schedule.events(layer)}
         if layer + 1 < depth:
             held |= set(arrangement.allocation.live(layer))
+        taken = {row for register in held for row in rows[register].tolist()}
+        held |= {
+            register
+            for event in schedule.events(layer)
+            for register in _read(event)
+            if taken.isdisjoint(rows[register].tolist())
+        }
         shown.append(
             [
                 (register, name)
@@ -142,6 +151,11 @@ def _components(register: Register, name: str, program: Program) -> list[int]:
     if register is not program.token:
         return every
     return every[:1] if name == "y" else every[1:]
+
+
+def _read(event: Event) -> set[Register]:
+    values = (*event.inputs, *(() if event.norm is None else (event.norm,)))
+    return {register for value in values for register in value.terms}
 
 
 def _part(event: Event) -> str:

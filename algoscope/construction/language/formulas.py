@@ -7,7 +7,7 @@ scaled registers, and with `at` for what attention reads elsewhere.
 """
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from algoscope.construction.language.timesteps import (
     Earlier,
@@ -60,13 +60,24 @@ def formula(event: Event) -> str:
 
 
 def _product(event: Multiply) -> str:
+    """Return the products; those of different scales one after the other."""
     if not event.p.size:
         return ""
-    scale, how = _mixing(event.mix)
-    q, turned = _grouped(event.q), _grouped(-1.0 * event.q)
-    if scale is not None and scale < 0 and len(turned) < len(q):
-        scale, q = -scale, turned
-    shown = f"{_grouped(event.p)}{how}{q}"
+    scales = np.array([column[np.argmax(np.abs(column))] for column in event.mix.T])
+    same = np.where(event.mix != 0, event.mix, scales) == scales
+    every = np.arange(event.p.size)
+    groups = [every[scales == each] for each in dict.fromkeys(scales.tolist())]
+    parts = [_products(event, at) for at in (groups if same.all() else [every])]
+    return _sum(parts)
+
+
+def _products(event: Multiply, at: Int[np.ndarray, " products"]) -> str:
+    scale, how = _mixing(event.mix[:, at])
+    p, q = event.p.take(at), event.q.take(at)
+    shown, turned = _grouped(q), _grouped(-1.0 * q)
+    if scale is not None and scale < 0 and len(turned) < len(shown):
+        scale, shown = -scale, turned
+    shown = f"{_grouped(p)}{how}{shown}"
     if event.norm is not None:
         shown += f" / {_norm(event.norm)}²"
     return _scaled(scale, shown)

@@ -3,7 +3,7 @@
 
 import { make } from "./dom.js";
 import { heatmap } from "./heatmap.js";
-import { cellNumber, openedModel, runWhole, situation, tokenNames } from "./inside.js";
+import { cellNumber, openedModel, runWhole, situation, tokenNames, whileOpen } from "./inside.js";
 
 const HINT = "Point at a cell, or go through a map with the arrow keys.";
 
@@ -67,8 +67,7 @@ export function mount(place, app) {
     stateMap.show({ values: (r, c) => hidden[r * transformer.hidden + c], rows: names, columns: units, largest, bare: true });
   }
   input.addEventListener("input", follow);
-  app.subscribe(follow);
-  follow();
+  whileOpen(place, app, follow);
 }
 
 // A size that few units exceed: compiled learners hold some very large numbers.

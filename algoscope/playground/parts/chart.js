@@ -3,7 +3,7 @@
 import { draw } from "./dom.js";
 import { cellNumber } from "./inside.js";
 
-const MARGIN = { left: 46, right: 10, top: 12, bottom: 34 };
+const MARGIN = { left: 54, right: 10, top: 12, bottom: 34 };
 
 function ticks(low, high, log) {
   if (log) {

@@ -7,7 +7,7 @@
 import { chart, path } from "./chart.js";
 import { randomNumbers } from "./datasets.js";
 import { draw, make, shortNumber, slider } from "./dom.js";
-import { answersByLayer, cellNumber, impliedWeights, openedModel, runExamples, situation } from "./inside.js";
+import { answersByLayer, cellNumber, impliedWeights, openedModel, runExamples, situation, whileOpen } from "./inside.js";
 import { gdIterates, newtonIterates } from "./iterates.js";
 import { olsWeights } from "./predictors.js";
 
@@ -85,8 +85,7 @@ export function mount(place, app) {
       ? "Each layer has its own linear read-out, fitted in Python (learner.readouts()) to labels of the training task. GD: w ← w + c (b − Sw)/λ, with S = XᵀX, b = XᵀY and λ the largest eigenvalue of S. Newton: w = Mb, M ← 2M − MSM; with one input its start is the solution. SPD: mean squared distance of predictions at 64 inputs x ~ N(0, I), over d."
       : `${model.name} has no read-outs of its own for each layer, so the read-out of its last layer is used for all. A compiled learner writes its answer in the last layer: see “Watch it run”.`;
   }
-  app.subscribe(follow);
-  follow();
+  whileOpen(place, app, follow);
 }
 
 function inWords(model, { spd, nearest }, layer, { n }) {

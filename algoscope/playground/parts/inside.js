@@ -29,6 +29,24 @@ export function situation(app, model) {
   return { x: app.state.x.slice(0, n), y: app.state.y.slice(0, n), query: app.state.query, n };
 }
 
+// Call `follow` now, and after changes of the state while the panel is open, at most once
+// per frame.
+export function whileOpen(place, app, follow) {
+  const details = place.closest("details");
+  let waiting = false;
+  const later = () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      if (details.open) follow();
+    });
+  };
+  app.subscribe(later);
+  details.addEventListener("toggle", later);
+  follow();
+}
+
 // Run the whole sequence, the query included.
 export function runWhole(model, { x, y, query }, options) {
   return model.transformer.run(encode([...x, query], [...y, 0], model.dim), options);

@@ -88,7 +88,8 @@ export function interpret(data, tokens) {
   return state;
 }
 
-// Return the registers that an event reads, as [register, K or null for its own column].
+// Return the registers that an event reads, as [register, K or null for its own column]. What
+// it adds to comes last: component by component, it is the same register.
 export function sourcesOf(event, program) {
   const registers = (values) => [...new Set(values.flatMap((each) => each.terms.map(([r]) => r)))];
   const own = event.into === null ? [] : [event.into];

@@ -7,7 +7,7 @@ import { chart, path } from "./chart.js";
 import { draw, make, signed } from "./dom.js";
 import { probes } from "./depth.js";
 import { heatmap } from "./heatmap.js";
-import { cellNumber, impliedWeights, openedModel, runExamples, runWhole, situation, tokenNames } from "./inside.js";
+import { cellNumber, impliedWeights, openedModel, runExamples, runWhole, situation, tokenNames, whileOpen } from "./inside.js";
 
 const MOST_CELLS = 400; // whose effects are all computed at once
 
@@ -107,8 +107,7 @@ export function mount(place, app) {
       : `Nothing is swapped: the answer at the query is ${signed(intact)}; for the second dataset it is ${signed(given)}.`;
     figures.replaceChildren(...(model.dim <= 2 ? [implied(model, where, y, donor, cells)] : []));
   }
-  app.subscribe(follow);
-  follow();
+  whileOpen(place, app, follow);
 }
 
 const saved = (app) => {

@@ -12,12 +12,11 @@ export function registerGrid({ onpoint }) {
   const table = make("table", { "aria-label": "Registers by tokens" });
   const lines = draw("svg", { class: "lines", "aria-hidden": true });
   const element = make("div", { class: "grid", tabindex: 0, role: "group", "aria-label": "Registers; arrow keys step" }, table, lines);
-  let cells = new Map(), places = new Map(), trace = null;
+  let cells = new Map(), trace = null;
 
   function show(next, step, mode) {
     trace = next;
     cells = new Map();
-    places = new Map();
     const { entries } = trace.steps[step], names = tokenNames((trace.time - 1) / 2);
     const holders = new Map();
     for (const entry of entries) entry.rows.forEach((row, k) => holders.set(row, { entry, k }));
@@ -43,7 +42,6 @@ export function registerGrid({ onpoint }) {
     element.addEventListener("pointerenter", () => point({ entry, k, token }));
     element.addEventListener("click", () => point({ entry, k, token }));
     cells.set(`${row},${token}`, element);
-    places.set(element, { entry, k, token });
     return element;
   }
 
@@ -59,7 +57,8 @@ export function registerGrid({ onpoint }) {
     const target = cells.get(`${entry.rows[k]},${token}`);
     target?.classList.add("pointed");
     for (const source of writer?.sources ?? []) {
-      for (const row of rowsOf(trace, source.register)) {
+      const rows = rowsOf(trace, source.register);
+      for (const row of source.isAddedTo ? [rows[k]] : rows) {
         const from = cells.get(`${row},${source.token}`);
         if (!from || from === target) continue;
         from.classList.add("source");
@@ -71,11 +70,12 @@ export function registerGrid({ onpoint }) {
     onpoint({ entry, k, token, name: named(entry, k), writer });
   }
 
+  // Within a column the line goes beside the numbers, between columns above them.
   function arc(from, to) {
-    const middle = (each) => [each.offsetLeft + each.offsetWidth / 2, each.offsetTop + each.offsetHeight / 2];
-    const [x1, y1] = middle(from), [x2, y2] = middle(to);
-    const bend = x1 === x2 ? 26 : 0;
-    return `M${x1} ${y1}Q${(x1 + x2) / 2 + bend} ${(y1 + y2) / 2 - (bend ? 0 : 14)} ${x2} ${y2}`;
+    const right = (each) => [each.offsetLeft + each.offsetWidth - 4, each.offsetTop + each.offsetHeight / 2];
+    const [x1, y1] = right(from), [x2, y2] = right(to);
+    const bend = x1 === x2 ? 14 + Math.abs(y2 - y1) / 12 : 0;
+    return `M${x1} ${y1}Q${(x1 + x2) / 2 + bend} ${(y1 + y2) / 2 - (bend ? 0 : 18)} ${x2} ${y2}`;
   }
 
   return { element, show };

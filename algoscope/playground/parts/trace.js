@@ -47,7 +47,7 @@ function exactOutput({ program, arrays }, state, time) {
 }
 
 // Return how a register came to its number in one column:
-//   { event, formula, part, layer, sources: [{ register, token, weight }], head }
+//   { event, formula, part, layer, sources: [{ register, token, weight, isAddedTo }], head }
 // `head` is the one of that layer whose attention is nearest to K, `weight` what it gave.
 export function writerOf(trace, register, token) {
   const { program, layout } = trace.data;
@@ -58,7 +58,7 @@ export function writerOf(trace, register, token) {
   let head = null;
   for (const [source, at] of sourcesOf(event, program)) {
     if (!at) {
-      sources.push({ register: source, token, weight: null });
+      sources.push({ register: source, token, weight: null, isAddedTo: source === event.into });
       continue;
     }
     const wanted = average(at, trace.time);

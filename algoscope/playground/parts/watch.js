@@ -1,7 +1,7 @@
 // Watch it run: a transformer that was written by hand, layer by layer, with its program.
 
 import { make, signed } from "./dom.js";
-import { subscript, tokenNames } from "./inside.js";
+import { subscript, tokenNames, whileOpen } from "./inside.js";
 import { loadEmbedded } from "./models.js";
 import { registerGrid } from "./register_grid.js";
 import { traceModel } from "./trace.js";
@@ -191,10 +191,9 @@ export function mount(place, app) {
   }
 
   let known = "";
-  app.subscribe(() => {
+  whileOpen(place, app, () => {
     const now = JSON.stringify([app.state.x, app.state.y, app.state.query, [...app.models.keys()]]);
     if (now !== known) follow();
     known = now;
   });
-  follow();
 }
