@@ -8,6 +8,7 @@ regression.
 import itertools
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 import jax
@@ -29,6 +30,7 @@ START = 0.5  # every component of the w that Theorem 1 starts from
 USUAL = {"α": 0.05, "λ": 0.1}  # to show first; SGD without a decay
 
 
+@cache
 def constructions(dim: int) -> list[dict[str, Any]]:
     """Return the prepared transformers for one number of inputs, as plain values.
 

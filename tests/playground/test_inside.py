@@ -163,8 +163,7 @@ def test_the_program_is_stepped_by_buttons_keys_and_its_lines(page):
     assert where.inner_text() == "Layer 1 of 9: move x"
     page.locator("#watch li button", has_text="prediction =").click()
     assert where.inner_text() == "Layer 9 of 9: w′ᵀx₂"
-    written = page.locator("#watch td.written")
-    assert written.count() == 3
+    assert page.locator("#watch td.written").count() == 3
     assert page.locator("#watch li.now").count() == 1
     told = page.locator("#watch-told").inner_text()
     assert "prediction at query = w · x" in told
@@ -179,6 +178,9 @@ def test_a_move_shows_the_attention_that_was_used(page):
     assert "x at y₁ = x (y1 takes it from x1)" in told
     assert "x₁ with 1.000" in told
     assert "exact 0.6 | computed 0.6 | difference" in told
+    assert page.locator("#watch td.written").count() == 1
+    page.locator("#watch tbody tr").nth(1).locator("td").last.hover()
+    assert "Kept as it was." in page.locator("#watch-told").inner_text()
 
 
 def test_play_runs_to_the_end_only_when_asked(page):
@@ -226,8 +228,8 @@ def test_attention_is_told_at_the_pointer_and_by_keys(page):
     assert text.startswith("Layer 1, head 1: y₁ attends to x₁ with ")
     weight = """async () => {
       const app = await window.algoscope.ready, { x, y, query } = app.state;
-      const run = app.forward("linear-d1", [...x, query], [...y, 0], { attention: true });
-      return run.attention[0][0][11];
+      const whole = [[...x, query], [...y, 0], { attention: true }];
+      return app.forward("linear-d1", ...whole).attention[0][0][11];
     }"""
     assert float(text.split("with ")[1][:-1]) == pytest.approx(
         page.evaluate(weight), abs=6e-4
@@ -274,9 +276,10 @@ def test_a_click_swaps_a_state_and_the_address_keeps_it(page):
     assert sentence.inner_text().startswith("With one state swapped")
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("model", ["linear-d1", "linear-d2", "sgd-d2"])
-def test_panels_fit_on_a_phone(browser, default_file, dark, model):
+@pytest.mark.parametrize(
+    ("model", "dark"), [("linear-d1", False), ("linear-d2", True), ("sgd-d2", False)]
+)
+def test_panels_fit_on_a_phone(browser, default_file, model, dark):
     with opened(browser, default_file, width=360, dark=dark) as watched:
         page = watched.page
         choose = f"window.algoscope.ready.then((app) => app.choose('{model}'))"

@@ -3,7 +3,7 @@
 
 import { draw, make } from "./dom.js";
 import { cellNumber, tokenNames } from "./inside.js";
-import { writerOf } from "./trace.js";
+import { changedColumns, writerOf } from "./trace.js";
 
 const named = (entry, k) => (entry.rows.length > 1 ? `${entry.name}[${k + 1}]` : entry.name);
 
@@ -29,7 +29,8 @@ export function registerGrid({ onpoint }) {
     });
     table.replaceChildren(make("thead", {}, head), make("tbody", {}, body));
     const last = entries.filter((entry) => entry.isWritten).at(-1);
-    const token = last?.counts?.size ? Math.max(...last.counts) : trace.time - 1;
+    const changed = last ? changedColumns(trace, last.register) : [];
+    const token = changed.filter((each) => last.counts?.has(each) ?? true).at(-1) ?? changed.at(-1);
     point(step && last ? { entry: last, k: 0, token } : null);
   }
 
@@ -38,7 +39,8 @@ export function registerGrid({ onpoint }) {
     const { entry, k } = held;
     const value = mode === "difference" ? entry.computed[token][k] - entry.exact[token][k] : entry[mode][token][k];
     const counts = !entry.counts || entry.counts.has(token);
-    const element = make("td", { class: [entry.isWritten ? "written" : "", counts ? "" : "aside"].join(" ").trim() || null }, cellNumber(value));
+    const isWritten = entry.isWritten && changedColumns(trace, entry.register).includes(token);
+    const element = make("td", { class: [isWritten ? "written" : "", counts ? "" : "aside"].join(" ").trim() || null }, cellNumber(value));
     element.addEventListener("pointerenter", () => point({ entry, k, token }));
     element.addEventListener("click", () => point({ entry, k, token }));
     cells.set(`${row},${token}`, element);

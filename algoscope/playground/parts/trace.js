@@ -62,8 +62,10 @@ export function writerOf(trace, register, token) {
       continue;
     }
     const wanted = average(at, trace.time);
+    const stays = stayingColumns(at, trace.time);
+    if (stays.has(token)) continue; // nothing is read there: it is kept as it was
     const heads = trace.run.attention[line.layer - 1];
-    head = nearestHead(heads, wanted, trace.time);
+    head = nearestHead(heads, wanted, trace.time, stays);
     wanted[token].forEach((weight, j) => {
       if (weight) sources.push({ register: source, token: j, weight: heads[head][token * trace.time + j] });
     });
@@ -71,9 +73,23 @@ export function writerOf(trace, register, token) {
   return { ...line, event, sources, head };
 }
 
-function nearestHead(heads, wanted, time) {
-  const far = heads.map((head) => wanted.reduce(
-    (sum, row, i) => sum + row.reduce((s, each, j) => s + Math.abs(each - head[i * time + j]), 0), 0,
-  ));
+// The columns that a move leaves as they are: those that would read themselves.
+function stayingColumns(at, time) {
+  const columns = Array.from({ length: time }, (_, i) => i);
+  const moves = at.kind === "Sets" && columns.some((i) => String(at.sets[i]) !== String(i));
+  return new Set(columns.filter((i) => moves && String(at.sets[i]) === String(i)));
+}
+
+// The columns that a step changes in a register: all, or those that a move writes.
+export function changedColumns(trace, register) {
+  const { program } = trace.data;
+  const event = program.events.find((each) => each.out === register);
+  const stays = event?.kind === "Read" ? stayingColumns(event.at, trace.time) : new Set();
+  return Array.from({ length: trace.time }, (_, i) => i).filter((i) => !stays.has(i));
+}
+
+function nearestHead(heads, wanted, time, stays) {
+  const far = heads.map((head) => wanted.reduce((sum, row, i) => (stays.has(i) ? sum
+    : sum + row.reduce((s, each, j) => s + Math.abs(each - head[i * time + j]), 0)), 0));
   return far.indexOf(Math.min(...far));
 }

@@ -4,7 +4,7 @@ import { make, signed } from "./dom.js";
 import { subscript, tokenNames, whileOpen } from "./inside.js";
 import { loadEmbedded } from "./models.js";
 import { registerGrid } from "./register_grid.js";
-import { traceModel } from "./trace.js";
+import { changedColumns, traceModel } from "./trace.js";
 
 const PAUSE = 900; // milliseconds between steps while it plays
 const MODES = ["computed", "exact", "difference"];
@@ -159,12 +159,13 @@ export function mount(place, app) {
     const digits = (value) => String(Number(value.toPrecision(6))).replaceAll("-", "−");
     const looked = writer?.sources.filter((each) => each.weight !== null) ?? [];
     const by = new Map(looked.map((each) => [each.token, each.weight]));
+    const isKept = writer && !changedColumns(trace, entry.register).includes(token);
     const unread = entry.counts && !entry.counts.has(token) ? " The prediction does not depend on it." : "";
     told.replaceChildren(
       make("p", {}, make("strong", {}, `${name} at ${names[token]}`), writer ? ` = ${writer.formula}` : " is part of the input"),
       make("p", {}, `exact ${digits(exact)} | computed ${digits(computed)} | difference ${(computed - exact).toExponential(1).replaceAll("-", "−")}`),
       make("p", { class: "quiet" }, writer
-        ? `Written by the ${writer.part} of layer ${writer.layer}${by.size ? `, head ${writer.head + 1}: ${[...by].map(([t, weight]) => `${names[t]} with ${weight.toFixed(3)}`).join(", ")}` : ""}.${unread}` : unread),
+        ? isKept ? `Kept as it was.${unread}` : `Written by the ${writer.part} of layer ${writer.layer}${by.size ? `, head ${writer.head + 1}: ${[...by].map(([t, weight]) => `${names[t]} with ${weight.toFixed(3)}`).join(", ")}` : ""}.${unread}` : unread),
     );
   }
 
