@@ -66,13 +66,9 @@ class PageModel:
 
         A compiled learner has none: it writes its answer in the last layer.
         """
-        if self.is_compiled:
+        if self.is_compiled or self.directory is None:
             return None
-        found = None
-        if self.directory is not None:
-            found = ReadOuts.load(self.directory, self.learner)
-        if found is None:
-            found = self.learner.readouts()
+        found = ReadOuts.load(self.directory, self.learner) or self.learner.readouts()
         weights, center = found.weights.tolist(), found.center.tolist()
         return {"center": center, "weights": weights, "offset": found.offset}
 

@@ -88,18 +88,24 @@ export function interpret(data, tokens) {
   return state;
 }
 
-// Return the registers that an event reads, as [register, K or null for its own column]. What
-// it adds to comes last: component by component, it is the same register.
-export function sourcesOf(event, program) {
-  const registers = (values) => [...new Set(values.flatMap((each) => each.terms.map(([r]) => r)))];
-  const own = event.into === null ? [] : [event.into];
-  if (event.kind === "Read") return registers([event.source]).map((r) => [r, event.at]);
+// Return what an event reads, as { register, components, at }: `at` is K, or null for the
+// event's own column. What it adds to, `into`, is read component by component.
+export function sourcesOf(event, { program, arrays }) {
+  const of = (values, at) => {
+    const found = new Map();
+    for (const [register, name] of values.flatMap((each) => each.terms)) {
+      if (!found.has(register)) found.set(register, new Set());
+      for (const row of arrays[name]) row.forEach((weight, k) => { if (weight) found.get(register).add(k); });
+    }
+    return [...found].map(([register, components]) => ({ register, components, at }));
+  };
+  const own = event.into === null ? [] : [{ register: event.into, components: null, at: null }];
+  if (event.kind === "Read") return of([event.source], event.at);
   if (event.kind === "Attend") {
-    const asked = registers(event.heads.map(([query]) => query));
-    const read = registers(event.heads.flatMap(([, key, value]) => [key, value]));
-    return [...read.map((r) => [r, event.at]), ...[...new Set([...asked, ...own])].map((r) => [r, null])];
+    const read = event.heads.flatMap(([, key, value]) => [key, value]);
+    return [...of(read, event.at), ...of(event.heads.map(([query]) => query), null), ...own];
   }
   const norm = event.norm === undefined ? [] : [program.norms[event.norm]];
   const values = event.kind === "Divide" ? [event.value] : [event.p, event.q, event.plus];
-  return [...new Set([...registers([...values, ...norm]), ...own])].map((r) => [r, null]);
+  return [...of([...values, ...norm], null), ...own];
 }

@@ -59,8 +59,7 @@ export function registerGrid({ onpoint }) {
     const target = cells.get(`${entry.rows[k]},${token}`);
     target?.classList.add("pointed");
     for (const source of writer?.sources ?? []) {
-      const rows = rowsOf(trace, source.register);
-      for (const row of source.isAddedTo ? [rows[k]] : rows) {
+      for (const row of rowsOf(trace, source.register, source.components ?? new Set([k]))) {
         const from = cells.get(`${row},${source.token}`);
         if (!from || from === target) continue;
         from.classList.add("source");
@@ -83,6 +82,7 @@ export function registerGrid({ onpoint }) {
   return { element, show };
 }
 
-function rowsOf(trace, register) {
-  return trace.data.layout.entries.filter((entry) => entry.register === register).flatMap((entry) => entry.rows);
+function rowsOf(trace, register, wanted) {
+  return trace.data.layout.entries.filter((entry) => entry.register === register)
+    .flatMap(({ rows, components }) => rows.filter((_, place) => wanted.has(components[place])));
 }

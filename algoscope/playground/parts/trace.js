@@ -47,8 +47,9 @@ function exactOutput({ program, arrays }, state, time) {
 }
 
 // Return how a register came to its number in one column:
-//   { event, formula, part, layer, sources: [{ register, token, weight, isAddedTo }], head }
-// `head` is the one of that layer whose attention is nearest to K, `weight` what it gave.
+//   { event, formula, part, layer, sources: [{ register, components, token, weight }], head }
+// `head` is the one of that layer whose attention is nearest to K, `weight` what it gave;
+// `components` is null for the register that is added to, component by component.
 export function writerOf(trace, register, token) {
   const { program, layout } = trace.data;
   const line = layout.events.find((each) => program.events[each.event].out === register);
@@ -56,9 +57,9 @@ export function writerOf(trace, register, token) {
   const event = program.events[line.event];
   const sources = [];
   let head = null;
-  for (const [source, at] of sourcesOf(event, program)) {
+  for (const { at, ...source } of sourcesOf(event, trace.data)) {
     if (!at) {
-      sources.push({ register: source, token, weight: null, isAddedTo: source === event.into });
+      sources.push({ ...source, token, weight: null });
       continue;
     }
     const wanted = average(at, trace.time);
@@ -67,7 +68,7 @@ export function writerOf(trace, register, token) {
     const heads = trace.run.attention[line.layer - 1];
     head = nearestHead(heads, wanted, trace.time, stays);
     wanted[token].forEach((weight, j) => {
-      if (weight) sources.push({ register: source, token: j, weight: heads[head][token * trace.time + j] });
+      if (weight) sources.push({ ...source, token: j, weight: heads[head][token * trace.time + j] });
     });
   }
   return { ...line, event, sources, head };

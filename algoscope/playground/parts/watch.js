@@ -9,6 +9,8 @@ import { changedColumns, traceModel } from "./trace.js";
 const PAUSE = 900; // milliseconds between steps while it plays
 const MODES = ["computed", "exact", "difference"];
 
+const small = (value) => (value === 0 ? "0" : value.toExponential(0).replaceAll("-", "−"));
+
 // The constructions that Python prepared, packed; and the page's own compiled models.
 function prepared() {
   return JSON.parse(document.getElementById("constructions")?.textContent ?? "[]");
@@ -34,36 +36,37 @@ export function mount(place, app) {
   const listing = make("ol", { "aria-label": "The program" });
   const edits = make("div", { class: "watch-bar", id: "watch-edits" });
   const grid = registerGrid({ onpoint: (at) => tell(at) });
+  const view = make("div", { class: "watch" }, make("div", {}, grid.element, told), make("div", {}, listing));
   const labels = Object.entries(chosen).map(([symbol, select]) => make("label", {}, `${symbol} `, select));
   place.append(
     make("div", { class: "watch-bar" }, make("label", {}, "Transformer ", family), labels, make("label", {}, "Show ", mode)),
     make("div", { class: "watch-bar", role: "group", "aria-label": "Steps" },
       button("watch-back", "◀", "One step back", () => go(step - 1)), play,
       button("watch-next", "▶|", "One step on", () => go(step + 1)), scrub, where),
-    result,
-    make("div", { class: "watch" }, make("div", {}, grid.element, told), make("div", {}, listing)),
-    edits,
+    result, view, edits,
   );
   const loaded = new Map();
-  let step = Number(app.state.panels.watch?.step) || 0, timer = 0, trace = null, current = null, asked = 0;
+  let step = 0, timer = 0, trace = null, current = null, asked = 0;
 
-  const keep = () => app.update({
-    panels: { ...app.state.panels, watch: { family: family.value, ...current?.parameters, step } },
-  }, { lasting: !timer });
+  // What is chosen is part of the page's state: { family, α, λ, step }.
+  const wish = () => app.state.panels.watch ?? {};
+  const keep = (watch) => app.update({ panels: { ...app.state.panels, watch } }, { lasting: !timer });
   function stop() {
     clearInterval(timer);
     timer = 0;
     play.textContent = "▶ Play";
   }
   function start() {
-    if (trace && step >= trace.steps.length - 1) go(0);
+    if (!trace) return;
+    if (step >= trace.steps.length - 1) go(0);
     timer = setInterval(() => (step + 1 < trace.steps.length ? go(step + 1) : stop()), PAUSE);
     play.textContent = "❚❚ Pause";
   }
   function go(next) {
+    if (!trace) return;
     step = Math.min(Math.max(next, 0), trace.steps.length - 1);
     paint();
-    keep();
+    keep({ ...current.parameters, family: current.family, step });
   }
   scrub.addEventListener("input", () => go(Number(scrub.value)));
   mode.addEventListener("change", () => paint());
@@ -77,14 +80,14 @@ export function mount(place, app) {
   // Fill the choices with what is prepared for this number of inputs.
   function choices() {
     const all = constructionsFor(app);
-    const wanted = family.value || app.state.panels.watch?.family;
+    const wanted = wish().family;
     const families = [...new Map(all.map((each) => [each.family, each.title]))];
     family.replaceChildren(...families.map(([id, title]) => make("option", { value: id }, title)));
     if (families.some(([id]) => id === wanted)) family.value = wanted;
     const alike = all.filter((each) => each.family === family.value);
     for (const [symbol, select] of Object.entries(chosen)) {
       const values = [...new Set(alike.map((each) => each.parameters[symbol]).filter((each) => each !== undefined))];
-      const before = Number(select.value || app.state.panels.watch?.[symbol]);
+      const before = wish()[symbol];
       select.replaceChildren(...values.map((each) => make("option", { value: each }, String(each))));
       select.parentElement.hidden = !values.length;
       if (values.includes(before)) select.value = before;
@@ -95,11 +98,19 @@ export function mount(place, app) {
     )) ?? alike[0] ?? null;
   }
 
+  function refuse(reason) {
+    stop();
+    trace = null;
+    view.hidden = true;
+    edits.replaceChildren();
+    result.textContent = reason;
+  }
+
   async function follow() {
     const turn = ++asked;
     current = choices();
     if (!current) {
-      result.textContent = "The constructions are prepared for one and two inputs.";
+      refuse("The constructions are prepared for one and two inputs.");
       return;
     }
     const key = current.model ? null : current.name;
@@ -107,21 +118,24 @@ export function mount(place, app) {
     if (turn !== asked) return; // something else was chosen meanwhile
     const model = current.model ?? loaded.get(key), n = Math.min(app.state.x.length, model.maxExamples);
     if (current.whole && n < model.maxExamples) {
-      result.textContent = `This one reads exactly ${model.maxExamples} example: add a point.`;
+      refuse("This one reads one example: add a point.");
       return;
     }
+    view.hidden = false;
     const x = [...app.state.x.slice(0, n), app.state.query], y = [...app.state.y.slice(0, n), 0];
     trace = traceModel(model, x, y);
-    step = Math.min(step, trace.steps.length - 1);
+    step = Math.min(Math.max(Math.trunc(Number(wish().step)) || 0, 0), trace.steps.length - 1);
     const left = app.state.x.length - n;
     const note = left > 0 ? ` It reads the first ${n === 1 ? "example" : `${n} examples`} of ${app.state.x.length}.` : "";
-    result.textContent = `${current.says ?? ""} Its answer at the query is ${signed(trace.prediction)}; computed exactly it is ${signed(trace.exactPrediction)} (difference ${(trace.prediction - trace.exactPrediction).toExponential(0).replaceAll("-", "−")}).${note}`;
+    result.textContent = `${current.says ?? ""} Its answer at the query is ${signed(trace.prediction)}; computed exactly it is ${signed(trace.exactPrediction)} (difference ${small(trace.prediction - trace.exactPrediction)}).${note}`;
     list();
     inputs(n);
     paint();
   }
-  family.addEventListener("change", () => { step = 0; follow().then(keep); });
-  for (const select of Object.values(chosen)) select.addEventListener("change", () => follow().then(keep));
+  family.addEventListener("change", () => keep({ family: family.value, step: 0 }));
+  for (const [symbol, select] of Object.entries(chosen)) {
+    select.addEventListener("change", () => keep({ ...current.parameters, family: family.value, step, [symbol]: Number(select.value) }));
+  }
 
   function list() {
     const { layout, program } = trace.data;
@@ -142,7 +156,7 @@ export function mount(place, app) {
     for (const item of listing.children) {
       const at = Number(item.dataset.layer);
       item.className = at === step ? "now" : at < step ? "done" : "";
-      item.firstChild.toggleAttribute("aria-current", at === step);
+      item.firstChild.setAttribute("aria-current", at === step ? "step" : "false");
     }
     const first = listing.querySelector(".now");
     if (first) listing.scrollTop = first.offsetTop - listing.offsetTop - listing.clientHeight / 3;
@@ -163,7 +177,7 @@ export function mount(place, app) {
     const unread = entry.counts && !entry.counts.has(token) ? " The prediction does not depend on it." : "";
     told.replaceChildren(
       make("p", {}, make("strong", {}, `${name} at ${names[token]}`), writer ? ` = ${writer.formula}` : " is part of the input"),
-      make("p", {}, `exact ${digits(exact)} | computed ${digits(computed)} | difference ${(computed - exact).toExponential(1).replaceAll("-", "−")}`),
+      make("p", {}, `exact ${digits(exact)} | computed ${digits(computed)} | difference ${small(computed - exact)}`),
       make("p", { class: "quiet" }, writer
         ? isKept ? `Kept as it was.${unread}` : `Written by the ${writer.part} of layer ${writer.layer}${by.size ? `, head ${writer.head + 1}: ${[...by].map(([t, weight]) => `${names[t]} with ${weight.toFixed(3)}`).join(", ")}` : ""}.${unread}` : unread),
     );
@@ -193,8 +207,9 @@ export function mount(place, app) {
 
   let known = "";
   whileOpen(place, app, () => {
-    const now = JSON.stringify([app.state.x, app.state.y, app.state.query, [...app.models.keys()]]);
-    if (now !== known) follow();
+    const { step: at = 0, ...chosen } = wish();
+    const now = JSON.stringify([app.state.x, app.state.y, app.state.query, [...app.models.keys()], chosen]);
+    if (now !== known || (trace && at !== step)) follow();
     known = now;
   });
 }
