@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from algoscope.construction.algorithms import ALGORITHMS
+from algoscope.construction.algorithms import ALGORITHMS, SGD
 from algoscope.construction.language.formulas import formula, text
 from algoscope.construction.language.values import Register, Value, constant, join
 from algoscope.construction.paper.as_program import program_of_chain
@@ -35,7 +35,7 @@ def shown(program) -> list[str]:
 
 
 def test_sgd_is_written_as_in_a_textbook():
-    assert shown(ALGORITHMS["sgd"](0.05).program(2, 2)) == [
+    assert shown(SGD(0.05).program(2, 2)) == [
         "x1 = x at x1",
         "y1 = y at y1",
         "w1 = 0.1 · x1 ⊙ y1",

@@ -73,9 +73,11 @@ def page(watched):
     return watched.page
 
 
-def draw(rng, dim: int, examples: int):
-    x = np.float64(np.float32(rng.normal(size=(examples + 1, dim))))
-    return x, np.float64(np.float32(x @ rng.normal(size=dim)))
+def draw(rng, dim: int, examples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers that float32 holds exactly."""
+    x = rng.normal(size=(examples + 1, dim))
+    y = x @ rng.normal(size=dim)
+    return x.astype(np.float32).astype(float), y.astype(np.float32).astype(float)
 
 
 @pytest.mark.parametrize("name", ["linear-d1", "linear-d2"])
