@@ -49,7 +49,7 @@ export class App {
 
   // The chosen learner on the examples: { ask } or { problem }.
   get learner() {
-    this.kept.learner ??= learn(this, this.state.model, this.state.x, this.state.y, this.state);
+    this.kept.learner ??= learn(this, this.state.model, this.state.x, this.state.y, { layer: this.state.layer });
     return this.kept.learner;
   }
 

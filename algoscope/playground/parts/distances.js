@@ -8,7 +8,7 @@ import { shortNumber } from "./dom.js";
 import { isTextbook, learn, nameOf } from "./learners.js";
 import { TEXTBOOK, olsWeights, textbook } from "./predictors.js";
 
-const NUM_QUERIES = 40;
+const NUM_QUERIES = 36;
 const LIKE = 0.02; // of the size of its predictions: a learner this near is called alike
 const TIE = 2; // a factor between distances below which neither is called nearer
 
@@ -55,14 +55,21 @@ export function normalQueries(dim, count = NUM_QUERIES) {
 const queriesOf = (state) => normalQueries(state.query.length)
   .map((query) => query.map((each) => each * state.shift.x));
 
+// A learner's answers at the fixed queries after all examples, computed once.
+function answersOf(learner, queries) {
+  learner.answers ??= Array.from(learner.ask(queries));
+  return learner.answers;
+}
+
 const meanSquare = (a, b) => a.reduce((sum, each, i) => sum + (each - b[i]) ** 2, 0) / a.length;
 
-// Return the distance to each textbook predictor, and to zero, after the first n examples.
+// Return the distance to each textbook predictor, and to zero, after the first n examples,
+// after all of them for n = null.
 function distancesAfter(learner, others, queries, n) {
   const dim = queries[0].length;
-  const own = Array.from(learner.ask(queries, n));
+  const own = n === null ? answersOf(learner, queries) : Array.from(learner.ask(queries, n));
   const found = others.map(({ id, learner: other }) => (
-    { id, distance: meanSquare(own, other.ask(queries, n)) / dim }));
+    { id, distance: meanSquare(own, other.ask(queries, n ?? undefined)) / dim }));
   return { found, size: own.reduce((sum, each) => sum + each * each, 0) / own.length / dim };
 }
 
@@ -72,7 +79,7 @@ const learnAll = (app) => TEXTBOOK.map(({ id }) => (
 // Return { found: [{ id, distance }], size } for the chosen learner on all examples.
 export function distances(app, learner) {
   const { state } = app;
-  return distancesAfter(learner, learnAll(app), queriesOf(state), state.x.length);
+  return distancesAfter(learner, learnAll(app), queriesOf(state), null);
 }
 
 // Return the same after 1, 2, …, n examples.
@@ -84,7 +91,7 @@ export function distancesOverN(app, learner) {
 // Return the weights of the linear function nearest to a learner's (ILWD, paper §4.1).
 export function impliedWeights(app, learner) {
   const queries = queriesOf(app.state);
-  return olsWeights(queries, Array.from(learner.ask(queries)), queries[0].length);
+  return olsWeights(queries, answersOf(learner, queries), queries[0].length);
 }
 
 // Return the sentence as parts: texts, and { id, text } for a predictor.
@@ -106,8 +113,12 @@ export function sentence(app, { found, size }) {
   const stopped = state.layer !== null && app.model.readouts ? `, read after layer ${state.layer},` : "";
   const who = `With these ${examples} the transformer ${nameOf(app, state.model)}${stopped} `;
   if (first.distance > LIKE * Math.max(size, 1e-12)) {
-    return [who, "answers like none of these algorithms: the nearest is ", named(first.id),
-      `, at ${far(first)}.`];
+    const ols = sorted.find(({ id }) => id === "ols");
+    if (first === ols) {
+      return [who, "answers like none of these algorithms: the nearest, ", named("ols"), `, is ${far(ols)} away.`];
+    }
+    return [who, `answers like none of these algorithms: it is ${far(ols)} from `, named("ols"),
+      ` and ${far(first)} from the nearest, `, named(first.id), "."];
   }
   if (second.distance < TIE * first.distance + 1e-14) {
     return [who, "answers like ", named(first.id), ` (${far(first)} from it) and `,

@@ -1,26 +1,83 @@
 // Matrix kernels on Float64Array, row by row, and the activations of a feed-forward part.
 
-// Return W x + b for every row x: rows [count × inputs], w [outputs × inputs].
-export function affine(rows, count, w, b, outputs, inputs) {
-  const out = new Float64Array(count * outputs);
-  const whole = inputs - (inputs % 4);
-  for (let i = 0; i < count; i++) {
-    const row = i * inputs;
+const SPARSE = 0.25; // the share of numbers other than 0 below which zeros are skipped
+
+// A matrix [outputs × inputs], row after row; of one that is mostly zeros, as compiled
+// ones are, only the other numbers and their columns are kept.
+export class Matrix {
+  constructor(values, outputs, inputs) {
+    Object.assign(this, { values, outputs, inputs, columns: null });
+    const filled = values.reduce((count, each) => count + (each !== 0 ? 1 : 0), 0);
+    if (filled > SPARSE * values.length) return;
+    this.values = new Float64Array(filled);
+    this.columns = new Int32Array(filled);
+    this.starts = new Int32Array(outputs + 1);
+    let next = 0;
     for (let o = 0; o < outputs; o++) {
-      const column = o * inputs;
-      let s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-      let k = 0;
-      for (; k < whole; k += 4) {
-        s0 += rows[row + k] * w[column + k];
-        s1 += rows[row + k + 1] * w[column + k + 1];
-        s2 += rows[row + k + 2] * w[column + k + 2];
-        s3 += rows[row + k + 3] * w[column + k + 3];
+      for (let k = 0; k < inputs; k++) {
+        if (values[o * inputs + k] === 0) continue;
+        this.values[next] = values[o * inputs + k];
+        this.columns[next++] = k;
       }
-      for (; k < inputs; k++) s0 += rows[row + k] * w[column + k];
-      out[i * outputs + o] = s0 + s1 + (s2 + s3) + (b ? b[o] : 0);
+      this.starts[o + 1] = next;
     }
   }
-  return out;
+
+  // Return W x + b for every row x of [count × inputs].
+  times(rows, count, b = null) {
+    const out = new Float64Array(count * this.outputs);
+    if (this.columns) this.#timesSparse(rows, count, out);
+    else this.#timesDense(rows, count, out);
+    if (b) {
+      for (let i = 0, at = 0; i < count; i++) {
+        for (let o = 0; o < this.outputs; o++) out[at++] += b[o];
+      }
+    }
+    return out;
+  }
+
+  #timesSparse(rows, count, out) {
+    const { values, columns, starts, outputs, inputs } = this;
+    for (let i = 0; i < count; i++) {
+      for (let o = 0; o < outputs; o++) {
+        let sum = 0;
+        for (let e = starts[o]; e < starts[o + 1]; e++) sum += values[e] * rows[i * inputs + columns[e]];
+        out[i * outputs + o] = sum;
+      }
+    }
+  }
+
+  // Four rows at a time, so that each weight is loaded once for them.
+  #timesDense(rows, count, out) {
+    const { values, outputs, inputs } = this;
+    let i = 0;
+    for (; i + 4 <= count; i += 4) {
+      const r0 = i * inputs, r1 = r0 + inputs, r2 = r1 + inputs, r3 = r2 + inputs;
+      for (let o = 0; o < outputs; o++) {
+        const column = o * inputs;
+        let s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+        for (let k = 0; k < inputs; k++) {
+          const w = values[column + k];
+          s0 += rows[r0 + k] * w;
+          s1 += rows[r1 + k] * w;
+          s2 += rows[r2 + k] * w;
+          s3 += rows[r3 + k] * w;
+        }
+        const at = i * outputs + o;
+        out[at] = s0;
+        out[at + outputs] = s1;
+        out[at + 2 * outputs] = s2;
+        out[at + 3 * outputs] = s3;
+      }
+    }
+    for (; i < count; i++) {
+      for (let o = 0; o < outputs; o++) {
+        let sum = 0;
+        for (let k = 0; k < inputs; k++) sum += rows[i * inputs + k] * values[o * inputs + k];
+        out[i * outputs + o] = sum;
+      }
+    }
+  }
 }
 
 // Return λ(h) = (h − E[h]) / √(Var[h] + ε) for every row (eq. 7).

@@ -7,7 +7,7 @@
 // A context is run once and its keys and values kept; any number of queries can then be
 // asked after any prefix of it, each in the time of one token.
 
-import { ACTIVATIONS, affine, layerNorm, softmax } from "./kernels.js";
+import { ACTIVATIONS, Matrix, layerNorm, softmax } from "./kernels.js";
 import { DamagedFile } from "./safetensors.js";
 
 // Return x̃₁, ỹ₁, …, x̃ₙ (and ỹₙ with `whole`) as rows [0, x] and [y, 0].
@@ -88,9 +88,10 @@ export class Transformer {
         const size = all.length / layers;
         layer[name] = all.subarray(index * size, (index + 1) * size);
       }
-      layer.w_f = this.#joinHeads(layer.w_f);
-      return layer;
+      return this.#prepare(layer);
     });
+    this.readIn = new Matrix(this.w_e, hidden, token);
+    this.readOut = new Matrix(this.w_o, 1, hidden);
   }
 
   get dim() {
@@ -138,7 +139,7 @@ export class Transformer {
   }
 
   #embed(tokens, count, first, step = 1) {
-    const states = affine(tokens, count, this.w_e, null, this.hidden, this.token);
+    const states = this.readIn.times(tokens, count);
     for (let i = 0; i < count; i++) {
       const place = (first + i * step) * this.hidden;
       for (let k = 0; k < this.hidden; k++) states[i * this.hidden + k] += this.positions[place + k];
@@ -149,13 +150,13 @@ export class Transformer {
   // H⁽ˡ⁾ → H⁽ˡ⁺¹⁾. Without `past` each row attends to the rows up to itself; with it,
   // to the past tokens and itself.
   #layer(layer, states, count, past, keepWeights = false) {
-    const { hidden, inner, heads, key, value, block } = this;
+    const { hidden, heads, key, value, block } = this;
     const read = block.preNorm ? layerNorm(states, count, hidden, block.epsilon) : states;
-    const queries = affine(read, count, layer.w_q, layer.b_q, heads * key, hidden);
+    const queries = layer.w_q.times(read, count, layer.b_q);
+    for (let i = 0; i < queries.length; i++) queries[i] *= block.scale;
     // Softmax cancels a key's bias, unless an imaginary zero is among the scores.
-    const bias = block.imaginary ? layer.b_k : null;
-    const keys = affine(read, count, layer.w_k, bias, heads * key, hidden);
-    const values = affine(read, count, layer.w_v, layer.b_v, heads * value, hidden);
+    const keys = layer.w_k.times(read, count, block.imaginary ? layer.b_k : null);
+    const values = layer.w_v.times(read, count, layer.b_v);
     const mixed = new Float64Array(count * heads * value);
     const before = past ? past.time : 0;
     const scores = new Float64Array(before + count);
@@ -170,7 +171,7 @@ export class Transformer {
           const from = s < before ? past.keys : keys;
           const k = ((s < before ? s : first + s - before) * heads + head) * key;
           let score = 0;
-          for (let c = 0; c < key; c++) score += queries[q + c] * block.scale * from[k + c];
+          for (let c = 0; c < key; c++) score += queries[q + c] * from[k + c];
           scores[s] = score;
         }
         softmax(scores, before + own, block.imaginary);
@@ -184,13 +185,13 @@ export class Transformer {
         }
       }
     }
-    const next = affine(mixed, count, layer.w_f, layer.b_f, hidden, heads * value);
+    const next = layer.w_f.times(mixed, count, layer.b_f);
     for (let i = 0; i < next.length; i++) next[i] += states[i];
     const normed = layerNorm(next, count, hidden, block.epsilon);
-    const units = affine(normed, count, layer.w_2, layer.b_2, inner, hidden);
+    const units = layer.w_2.times(normed, count, layer.b_2);
     const activation = ACTIVATIONS[block.activation];
     for (let i = 0; i < units.length; i++) units[i] = activation(units[i]);
-    const added = affine(units, count, layer.w_1, layer.b_1, hidden, inner);
+    const added = layer.w_1.times(units, count, layer.b_1);
     for (let i = 0; i < next.length; i++) next[i] += added[i];
     return { states: next, keys, values, weights };
   }
@@ -198,7 +199,32 @@ export class Transformer {
   #readOut(states, count) {
     const { hidden, block } = this;
     const last = block.preNorm ? layerNorm(states, count, hidden, block.epsilon) : states;
-    return affine(last, count, this.w_o, this.b_o, 1, hidden);
+    return this.readOut.times(last, count, this.b_o);
+  }
+
+  // Return a layer's arrays as matrices, without inner units that write nothing.
+  #prepare(layer) {
+    const { hidden, heads, key, value, inner } = this;
+    const writes = (unit) => {
+      for (let h = 0; h < hidden; h++) if (layer.w_1[h * inner + unit] !== 0) return true;
+      return false;
+    };
+    const used = Array.from({ length: inner }, (_, unit) => unit).filter(writes);
+    const w_1 = new Float64Array(hidden * used.length), w_2 = new Float64Array(used.length * hidden);
+    used.forEach((unit, place) => {
+      w_2.set(layer.w_2.subarray(unit * hidden, (unit + 1) * hidden), place * hidden);
+      for (let h = 0; h < hidden; h++) w_1[h * used.length + place] = layer.w_1[h * inner + unit];
+    });
+    return {
+      ...layer,
+      w_q: new Matrix(layer.w_q, heads * key, hidden),
+      w_k: new Matrix(layer.w_k, heads * key, hidden),
+      w_v: new Matrix(layer.w_v, heads * value, hidden),
+      w_f: new Matrix(this.#joinHeads(layer.w_f), hidden, heads * value),
+      w_2: new Matrix(w_2, used.length, hidden),
+      b_2: Float64Array.from(used, (unit) => layer.b_2[unit]),
+      w_1: new Matrix(w_1, hidden, used.length),
+    };
   }
 
   // [heads × hidden × value] → [hidden × (heads · value)], one matrix for all heads.
