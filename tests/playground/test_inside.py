@@ -119,12 +119,12 @@ def test_iterates_are_those_of_python(page, rng, dim):
 
 def test_depth_is_scrubbed_by_the_keyboard_and_says_how_far_it_is(page):
     sentence = page.locator("#depth-sentence")
-    assert sentence.inner_text().startswith("After layer 4 of 4, linear-d1 answers ")
+    assert sentence.inner_text().startswith("After layer 4 of 4, a read-out of linear-d1 ")
     page.locator("#depth-layer").focus()
     for _ in range(4):
         page.keyboard.press("ArrowLeft")
     page.evaluate(RENDERED)
-    assert sentence.inner_text().startswith("At its input, linear-d1 answers ")
+    assert sentence.inner_text().startswith("At its input, a read-out of linear-d1 ")
     assert page.evaluate("window.algoscope.ready.then((app) => app.state.layer)") == 0
     spd = "modules['depth.js'].walk(app.models.get('linear-d1'), app.state).spd.layers"
     found = page.evaluate(f"window.algoscope.ready.then((app) => {spd})")
@@ -183,6 +183,18 @@ def test_a_move_shows_the_attention_that_was_used(page):
     assert page.locator("#watch td.written").count() == 1
     page.locator("#watch tbody tr").nth(1).locator("td").last.hover()
     assert "Kept as it was." in page.locator("#watch-told").inner_text()
+
+
+def test_every_number_can_be_reached_by_keys(page):
+    page.locator("#watch-family").select_option("theorem 1")
+    page.locator("#watch li button", has_text="prediction =").click()
+    page.locator("#watch .grid").focus()
+    told = page.locator("#watch-told")
+    page.keyboard.press("ArrowUp")
+    assert told.inner_text().startswith("g at query = ")
+    page.keyboard.press("Shift+ArrowLeft")
+    assert told.inner_text().startswith("g at y₁ = xe + 0.1 · w")
+    assert page.locator("#watch-where").inner_text() == "Layer 9 of 9: w′ᵀx₂"
 
 
 def test_play_runs_to_the_end_only_when_asked(page):

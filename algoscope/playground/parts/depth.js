@@ -21,9 +21,9 @@ export function probes(dim) {
   return Array.from({ length: QUERIES }, () => Array.from({ length: dim }, normal));
 }
 
-// Return { run, ols, gd, newton, weights, nearest, spd }: weights after every layer or step,
+// Return { run, ols, gd, newton, weights, nearest, spd, own }: weights after every layer or step,
 // how many steps are nearest to each layer, and SPD, the squared distance of predictions to
-// those of least squares, over d.
+// those of least squares, over d; `own` is that of the learner's own answers.
 export function walk(model, where, rate = RATE) {
   const { dim } = model, queries = probes(dim);
   const run = runExamples(model, where);
@@ -42,6 +42,7 @@ export function walk(model, where, rate = RATE) {
     nearest: { gd: nearest(gdIterates(where.x, where.y, dim, MOST_STEPS, rate)), newton: nearest(newtonIterates(where.x, where.y, dim, MOST_STEPS)) },
     weights: layers.map((answers) => impliedWeights(queries, [...answers])),
     spd: { layers: layers.map((answers) => distance([...answers])), gd: of(gd), newton: of(newton) },
+    own: distance([...model.transformer.ask(run, queries)]),
   };
 }
 
@@ -88,12 +89,13 @@ export function mount(place, app) {
   whileOpen(place, app, follow);
 }
 
-function inWords(model, { spd, nearest }, layer, { n }) {
+function inWords(model, { spd, nearest, own }, layer, { n }) {
   const steps = (count) => (count === 1 ? "1 step" : `${count === MOST_STEPS ? "≥ " : ""}${count} steps`);
   const where = layer ? `After layer ${layer} of ${model.transformer.numLayers}` : "At its input";
   const beside = n
     ? ` Nearest to these answers are GD after ${steps(nearest.gd[layer])} and Newton's method after ${steps(nearest.newton[layer])}.` : "";
-  return `${where}, ${model.name} answers ${shortNumber(spd.layers[layer])} from least squares (SPD/d).${beside}`;
+  const end = model.readouts ? ` Its own answers, not read out linearly, are ${shortNumber(own)} away.` : "";
+  return `${where}, a read-out of ${model.name} is ${shortNumber(spd.layers[layer])} from least squares (SPD/d).${beside}${end}`;
 }
 
 const LINES = [
@@ -167,15 +169,16 @@ function vectors(found, layer) {
   return figure(`The weight vector walks to least squares: after layer ${layer} it is (${found.weights[layer].map(cellNumber).join(", ")})`, svg, LINES);
 }
 
-function distances({ spd }, layer) {
-  const values = Object.values(spd).flat().filter((each) => each > SMALLEST);
+function distances({ spd, own }, layer) {
+  const values = [...Object.values(spd).flat(), own].filter((each) => each > SMALLEST);
   const low = Math.min(1e-3, ...values) / 2, high = Math.max(1e-2, ...values) * 2;
   const { svg, layer: into, x, y } = chart({
     label: "Distance to least squares after every layer or step", xs: [0, spd.layers.length - 1], ys: [Math.max(low, SMALLEST), high],
     xLabel: "layer or step", yLabel: "SPD / d", logY: true, whole: true,
   });
   for (const { id, color, dash } of LINES) series(into, spd[id].map((each, k) => [x(k), y(each)]), color, dash, id === "layers" ? layer : -1);
-  return figure("Distance to least squares", svg, LINES);
+  into.append(draw("line", { x1: x(0), x2: x(spd.layers.length - 1), y1: y(own), y2: y(own), class: "line", style: "stroke: var(--quiet, gray)", "stroke-dasharray": "1 4" }));
+  return figure("Distance to least squares", svg, [...LINES, { name: "its own answers", color: "var(--quiet, gray)", dash: "1 4" }]);
 }
 
 function series(into, points, color, dash, marked) {

@@ -7,12 +7,13 @@ import { changedColumns, writerOf } from "./trace.js";
 
 const named = (entry, k) => (entry.rows.length > 1 ? `${entry.name}[${k + 1}]` : entry.name);
 
-// Return { element, show(trace, step, mode) }; onpoint is called with what is pointed at.
+// Return { element, show(trace, step, mode), move(rows, tokens) }; onpoint is called with what
+// is pointed at, by the pointer or by `move`.
 export function registerGrid({ onpoint }) {
   const table = make("table", { "aria-label": "Registers by tokens" });
   const lines = draw("svg", { class: "lines", "aria-hidden": true });
-  const element = make("div", { class: "grid", tabindex: 0, role: "group", "aria-label": "Registers; arrow keys step" }, table, lines);
-  let cells = new Map(), trace = null;
+  const element = make("div", { class: "grid", tabindex: 0, role: "group", "aria-label": "Registers. Left and right step; up and down, and left and right with Shift, point at numbers" }, table, lines);
+  let cells = new Map(), trace = null, pointed = null, held = [];
 
   function show(next, step, mode) {
     trace = next;
@@ -22,10 +23,11 @@ export function registerGrid({ onpoint }) {
     for (const entry of entries) entry.rows.forEach((row, k) => holders.set(row, { entry, k }));
     const rows = [...new Set(trace.steps.flatMap((each) => each.entries.flatMap((entry) => entry.rows)))].sort((a, b) => a - b);
     const head = make("tr", {}, make("td", {}), names.map((name) => make("th", { scope: "col" }, name)));
+    held = rows.filter((row) => holders.has(row)).map((row) => holders.get(row));
     const body = rows.map((row) => {
-      const held = holders.get(row);
-      const label = make("th", { scope: "row" }, held ? named(held.entry, held.k) : "·");
-      return make("tr", {}, label, names.map((_, token) => cell(held, row, token, mode)));
+      const holder = holders.get(row);
+      const label = make("th", { scope: "row" }, holder ? named(holder.entry, holder.k) : "·");
+      return make("tr", {}, label, names.map((_, token) => cell(holder, row, token, mode)));
     });
     table.replaceChildren(make("thead", {}, head), make("tbody", {}, body));
     const last = entries.filter((entry) => entry.isWritten).at(-1);
@@ -34,9 +36,9 @@ export function registerGrid({ onpoint }) {
     point(step && last ? { entry: last, k: 0, token } : null);
   }
 
-  function cell(held, row, token, mode) {
-    if (!held) return make("td", {});
-    const { entry, k } = held;
+  function cell(holder, row, token, mode) {
+    if (!holder) return make("td", {});
+    const { entry, k } = holder;
     const value = mode === "difference" ? entry.computed[token][k] - entry.exact[token][k] : entry[mode][token][k];
     const counts = !entry.counts || entry.counts.has(token);
     const isWritten = entry.isWritten && changedColumns(trace, entry.register).includes(token);
@@ -47,7 +49,16 @@ export function registerGrid({ onpoint }) {
     return element;
   }
 
+  function move(rows, tokens) {
+    const place = held.findIndex(({ entry, k }) => entry === pointed?.entry && k === pointed.k);
+    const within = (value, size) => Math.min(Math.max(value, 0), size - 1);
+    const next = held[within(place + rows, held.length)];
+    point({ ...next, token: within((pointed?.token ?? 0) + tokens, trace.time) });
+    cells.get(`${next.entry.rows[next.k]},${pointed.token}`).scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
   function point(at) {
+    pointed = at;
     for (const each of cells.values()) each.classList.remove("source", "pointed");
     lines.replaceChildren();
     if (!at) {
@@ -79,7 +90,7 @@ export function registerGrid({ onpoint }) {
     return `M${x1} ${y1}Q${(x1 + x2) / 2 + bend} ${(y1 + y2) / 2 - (bend ? 0 : 18)} ${x2} ${y2}`;
   }
 
-  return { element, show };
+  return { element, show, move };
 }
 
 function rowsOf(trace, register, wanted) {

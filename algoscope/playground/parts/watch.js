@@ -31,7 +31,7 @@ export function mount(place, app) {
   const button = (id, text, label, onclick) => make("button", { type: "button", id, "aria-label": label, title: label, onclick }, text);
   const play = button("watch-play", "▶ Play", "Play", () => (timer ? stop() : start()));
   const where = make("strong", { id: "watch-where" });
-  const told = make("div", { class: "told", id: "watch-told" });
+  const told = make("div", { class: "told", id: "watch-told", "aria-live": "polite" });
   const result = make("p", { id: "watch-result", class: "say" });
   const listing = make("ol", { "aria-label": "The program" });
   const edits = make("div", { class: "watch-bar", id: "watch-edits" });
@@ -41,8 +41,8 @@ export function mount(place, app) {
   place.append(
     make("div", { class: "watch-bar" }, make("label", {}, "Transformer ", family), labels, make("label", {}, "Show ", mode)),
     make("div", { class: "watch-bar", role: "group", "aria-label": "Steps" },
-      button("watch-back", "◀", "One step back", () => go(step - 1)), play,
-      button("watch-next", "▶|", "One step on", () => go(step + 1)), scrub, where),
+      button("watch-back", "◀", "One step back", () => leap(step - 1)), play,
+      button("watch-next", "▶|", "One step on", () => leap(step + 1)), scrub, where),
     result, view, edits,
   );
   const loaded = new Map();
@@ -59,8 +59,15 @@ export function mount(place, app) {
   function start() {
     if (!trace) return;
     if (step >= trace.steps.length - 1) go(0);
-    timer = setInterval(() => (step + 1 < trace.steps.length ? go(step + 1) : stop()), PAUSE);
+    timer = setInterval(() => {
+      go(step + 1);
+      if (!trace || step >= trace.steps.length - 1) stop();
+    }, PAUSE);
     play.textContent = "❚❚ Pause";
+  }
+  function leap(next) {
+    stop();
+    go(next);
   }
   function go(next) {
     if (!trace) return;
@@ -68,13 +75,16 @@ export function mount(place, app) {
     paint();
     keep({ ...current.parameters, family: current.family, step });
   }
-  scrub.addEventListener("input", () => go(Number(scrub.value)));
+  scrub.addEventListener("input", () => leap(Number(scrub.value)));
   mode.addEventListener("change", () => paint());
   grid.element.addEventListener("keydown", (event) => {
     const next = { ArrowRight: step + 1, ArrowLeft: step - 1, Home: 0, End: Infinity }[event.key];
-    if (next === undefined || !trace) return;
+    const rows = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if ((next ?? rows) === undefined || !trace) return;
     event.preventDefault();
-    go(next);
+    if (rows) grid.move(rows, 0);
+    else if (event.shiftKey) grid.move(0, Math.sign(next - step));
+    else leap(next);
   });
 
   // Fill the choices with what is prepared for this number of inputs.
@@ -132,7 +142,10 @@ export function mount(place, app) {
     inputs(n);
     paint();
   }
-  family.addEventListener("change", () => keep({ family: family.value, step: 0 }));
+  family.addEventListener("change", () => {
+    stop();
+    keep({ family: family.value, step: 0 });
+  });
   for (const [symbol, select] of Object.entries(chosen)) {
     select.addEventListener("change", () => keep({ ...current.parameters, family: family.value, step, [symbol]: Number(select.value) }));
   }
@@ -143,7 +156,7 @@ export function mount(place, app) {
       const out = program.registers[program.events[line.event].out][0];
       const label = layout.labels[line.layer];
       const comment = label.startsWith("layer ") ? "" : `  — ${label}`;
-      return make("li", { "data-layer": line.layer }, make("button", { type: "button", onclick: () => go(line.layer) },
+      return make("li", { "data-layer": line.layer }, make("button", { type: "button", onclick: () => leap(line.layer) },
         make("span", { class: "place quiet" }, `${line.layer}. ${line.part}`), `${out} = ${line.formula}${comment}`));
     }));
   }
@@ -165,7 +178,7 @@ export function mount(place, app) {
 
   function tell(at) {
     if (!at) {
-      told.replaceChildren(make("p", { class: "quiet" }, "Tokens are columns, rows of the hidden state are lines. Step on with the buttons or the arrow keys; point at a number to see where it comes from."));
+      told.replaceChildren(make("p", { class: "quiet" }, "Tokens are columns, rows of the hidden state are lines. Step on with the buttons or the arrow keys ← →; point at a number, or go to it with ↑ ↓ and Shift ← →, to see where it comes from."));
       return;
     }
     const { entry, k, token, name, writer } = at, names = tokenNames((trace.time - 1) / 2);
