@@ -3,6 +3,7 @@
 import json
 import re
 import struct
+from base64 import b64encode
 
 import pytest
 from support.playing import played
@@ -24,17 +25,18 @@ HOSTILE = (
 )
 DROP = """async (app, files) => {
   const transfer = new DataTransfer();
-  for (const [name, bytes] of files) {
-    transfer.items.add(new File([Uint8Array.from(bytes)], name));
+  for (const [name, content] of files) {
+    const bytes = Uint8Array.from(atob(content), (each) => each.charCodeAt(0));
+    transfer.items.add(new File([bytes], name));
   }
   window.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, cancelable: true }));
 }"""
 
 
-def drop(watched, files: dict[str, bytes], wait: str | None = None) -> str:
+def drop(watched, files: dict[str, bytes]) -> str:
     """Drop files on the page, and return what the page says when it has read them."""
     watched.page.evaluate("document.getElementById('status').textContent = '…'")
-    content = [[name, list(each)] for name, each in files.items()]
+    content = [[name, b64encode(each).decode()] for name, each in files.items()]
     watched.evaluate(DROP, content)
     watched.page.wait_for_function(
         "document.getElementById('status').textContent !== '…'"
@@ -120,14 +122,19 @@ def test_a_model_of_many_inputs_has_data_bars_and_a_cut(default_file, browser):
     names = ("config.json", "model.safetensors")
     with played(browser, default_file) as watched:
         drop(watched, {name: (directory / name).read_bytes() for name in names})
-        assert watched.evaluate("(app) => [app.model.name, app.dim]") == ["linear-d8", 8]
-        assert "the transformer linear-d8 answers like least squares" in watched.sentence
+        assert watched.evaluate("(app) => [app.model.name, app.dim]") == [
+            "linear-d8",
+            8,
+        ]
+        assert (
+            "the transformer linear-d8 answers like least squares" in watched.sentence
+        )
         assert watched.page.locator("#points .point").count() == 0
         assert watched.page.locator(".plot path.line").count() >= 3
         before = watched.state["y"]
         watched.page.locator("#draw").click()
         assert watched.state["y"] != before
-        watched.page.get_by_text("d = 1", exact=True).click()
+        watched.page.locator("input[name=inputs][value='1']").check()
         assert watched.state["model"] == "linear-d1"
 
 
@@ -198,7 +205,9 @@ def test_a_damaged_model_gives_one_sentence_and_changes_nothing(
     files = {"config.json": config, "model.safetensors": weights}
     with played(browser, default_file) as watched:
         before = watched.state
-        found = drop(watched, {n: each for n, each in files.items() if each is not None})
+        found = drop(
+            watched, {n: each for n, each in files.items() if each is not None}
+        )
         assert re.search(said, found), found
         assert found.count(".") <= 3
         assert "\n" not in found

@@ -242,7 +242,12 @@ def test_each_preset_and_each_break_changes_the_data(default_file, browser):
             page.locator(f"[data-preset={preset}]").click()
             seen.append(str(watched.state["x"]) + str(watched.state["y"]))
         page.locator("[data-preset=line]").click()
-        for name, value in {"w": "1", "rotate": "90", "outlier": "4", "noise": "1"}.items():
+        for name, value in {
+            "w": "1",
+            "rotate": "90",
+            "outlier": "4",
+            "noise": "1",
+        }.items():
             page.locator(f"#shift-{name}").fill(value)
             seen.append(str(watched.state["x"]) + str(watched.state["y"]))
         assert len(set(seen)) == len(seen)

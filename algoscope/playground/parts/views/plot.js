@@ -112,6 +112,10 @@ function gestures(svg, app, frameNow) {
       event.preventDefault();
     }
   });
+  // A finger on an example drags it; anywhere else it scrolls the page.
+  svg.addEventListener("touchstart", (event) => {
+    if (event.target.closest(".point, #query")) event.preventDefault();
+  }, { passive: false });
   const follow = (event, lasting) => {
     const [a, b] = where(event);
     const { x, y, query } = app.state;
