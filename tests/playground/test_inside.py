@@ -119,7 +119,9 @@ def test_iterates_are_those_of_python(page, rng, dim):
 
 def test_depth_is_scrubbed_by_the_keyboard_and_says_how_far_it_is(page):
     sentence = page.locator("#depth-sentence")
-    assert sentence.inner_text().startswith("After layer 4 of 4, a read-out of linear-d1 ")
+    assert sentence.inner_text().startswith(
+        "After layer 4 of 4, a read-out of linear-d1 "
+    )
     page.locator("#depth-layer").focus()
     for _ in range(4):
         page.keyboard.press("ArrowLeft")

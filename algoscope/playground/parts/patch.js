@@ -46,7 +46,7 @@ export function mount(place, app) {
     onpoint: (r, c) => tell(r, c), onpick: (r, c) => toggle(`${r},${c}`),
   });
   place.append(
-    make("p", {}, "Click a hidden state, layer × token, to take it from a second dataset: ", donors, clear),
+    make("div", { class: "watch-bar" }, make("label", {}, "Click a hidden state, layer × token, to take it from a second dataset: ", donors), clear),
     sentence,
     make("figure", {}, make("figcaption", {}, "Color: how far the answer moves if that state alone is swapped, blue up and orange down; framed are those that are swapped."), map.element),
     told, figures,
