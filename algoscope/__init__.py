@@ -1,9 +1,9 @@
 """algoscope: see which learning algorithm an in-context learner runs.
 
 The verbs are `train`, `compare`, `identify`, `build`, `compile`, `probe`, `patch`,
-`layers`, `export`, `import_model`, `reproduce`, `report` and `play`; beside them are
-the nouns that they take and return, and every textbook predictor. Names are loaded on
-first use, so that `algoscope --help` answers without waiting for JAX.
+`layers`, `readouts`, `export`, `import_model`, `reproduce`, `report` and `play`; beside
+them are the nouns that they take and return, and every textbook predictor. Names are
+loaded on first use, so that `algoscope --help` answers without waiting for JAX.
 """
 
 from importlib import import_module
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from algoscope.layerwise import LayersConfig as LayersConfig
     from algoscope.layerwise import LayersResult as LayersResult
     from algoscope.layerwise import layers as layers
+    from algoscope.layerwise import readouts as readouts
     from algoscope.model.checkpoints import shipped_models as shipped_models
     from algoscope.model.learner import InContextLearner as InContextLearner
     from algoscope.model.opened import OpenedLearner as OpenedLearner
@@ -110,7 +111,7 @@ _HOMES = {
     "experiments.experiment": "reproduce",
     "experiments.record": "Record",
     "identification": "Identification identify",
-    "layerwise": "LayersConfig LayersResult layers",
+    "layerwise": "LayersConfig LayersResult layers readouts",
     "model.checkpoints": "shipped_models",
     "model.learner": "InContextLearner",
     "model.opened": "OpenedLearner",

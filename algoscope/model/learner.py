@@ -7,7 +7,7 @@ A trained learner knows the task that it was trained on. A constructed one knows
 import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -47,6 +47,9 @@ from algoscope.model.transformer import Transformer, run_compiled
 from algoscope.tasks import make_task
 from algoscope.tasks.linear import LinearRegression
 from algoscope.tasks.task import Task
+
+if TYPE_CHECKING:
+    from algoscope.layerwise.read_outs import ReadOuts
 
 
 class InContextLearner(eqx.Module):
@@ -155,6 +158,12 @@ class InContextLearner(eqx.Module):
         if not isinstance(edit, eqx.Module):
             edit = edit_outside(edit, self.hidden_states(x, y)[:, layer])
         return run_edited(self.transformer, x, y, jnp.asarray(layer), edit)
+
+    def readouts(self, **options: Any) -> "ReadOuts":
+        """Fit a linear read-out to every layer; see `algoscope.readouts`."""
+        from algoscope.layerwise.read_outs import readouts
+
+        return readouts(self, **options)
 
     def warn_outside_range(
         self,

@@ -7,7 +7,7 @@ A model is named as users name it: a shipped model, a directory, or an algorithm
 import base64
 import gzip
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,17 @@ import numpy as np
 import safetensors.numpy
 
 from algoscope.construction.algorithms import ALGORITHMS
-from algoscope.construction.build import Construction, find_algorithm
+from algoscope.construction.build import (
+    Construction,
+    find_algorithm,
+    read_construction,
+)
 from algoscope.foundation.files import read_json
+from algoscope.layerwise.read_outs import ReadOuts
 from algoscope.model.checkpoints import CONFIG, locate, named_leaves, shipped_models
 from algoscope.model.learner import InContextLearner
+from algoscope.model.transformer import Transformer
+from algoscope.playground.programs import program_data
 
 DEFAULT_MODELS = ("linear-d1", "linear-d2", "sgd", "ridge")
 COMPILED_DIMS = (1, 2)  # the numbers of inputs that the page can draw
@@ -36,6 +43,7 @@ class PageModel:
     learner: InContextLearner
     config: dict[str, Any]
     construction: Construction | None = None  # of a compiled learner, if known
+    directory: Path | None = None  # that it was loaded from
 
     @property
     def is_compiled(self) -> bool:
@@ -44,18 +52,39 @@ class PageModel:
 
     def payload(self) -> dict[str, Any]:
         """Return plain values for `parts/models.js`."""
-        arrays = named_leaves(self.learner.transformer)
-        content = safetensors.numpy.save(
-            {name: np.asarray(each, order="C") for name, each in arrays.items()}
-        )
         return {
             "name": self.name,
             "kind": "compiled" if self.is_compiled else "trained",
             "config": self.config,
-            "weights": base64.b64encode(gzip.compress(content, mtime=0)).decode(),
-            "readouts": None,
-            "program": None,
+            "weights": packed_weights(self.learner.transformer),
+            "readouts": self._read_outs(),
+            "program": self._program(),
         }
+
+    def _read_outs(self) -> dict[str, Any] | None:
+        """Return a read-out of every layer, saved with the model or fitted now.
+
+        A compiled learner has none: it writes its answer in the last layer.
+        """
+        if self.is_compiled or self.directory is None:
+            return None
+        found = ReadOuts.load(self.directory, self.learner) or self.learner.readouts()
+        weights, center = found.weights.tolist(), found.center.tolist()
+        return {"center": center, "weights": weights, "offset": found.offset}
+
+    def _program(self) -> dict[str, Any] | None:
+        if self.construction is None:
+            return None
+        return program_data(self.construction.arrange())
+
+
+def packed_weights(transformer: Transformer) -> str:
+    """Return the weights of a transformer as text, for `loadEmbedded`."""
+    arrays = named_leaves(transformer)
+    content = safetensors.numpy.save(
+        {name: np.asarray(each, order="C") for name, each in arrays.items()}
+    )
+    return base64.b64encode(gzip.compress(content, mtime=0)).decode()
 
 
 def find_models(names: Sequence[str | Path]) -> list[PageModel]:
@@ -68,7 +97,7 @@ def find_models(names: Sequence[str | Path]) -> list[PageModel]:
         while name in taken:
             name, copy = f"{model.name} ({copy})", copy + 1
         taken.add(name)
-        unique.append(PageModel(name, model.learner, model.config, model.construction))
+        unique.append(replace(model, name=name))
     return unique
 
 
@@ -79,7 +108,9 @@ def _named(name: str | Path) -> list[PageModel]:
     directory = locate(name)
     learner = InContextLearner.from_pretrained(directory)
     config = read_json(directory / CONFIG)
-    return [PageModel(learner.name, learner, config)]
+    written = config.get("construction") is not None
+    construction = read_construction(directory) if written else None
+    return [PageModel(learner.name, learner, config, construction, directory)]
 
 
 def compiled_model(algorithm: str, dim: int) -> PageModel:

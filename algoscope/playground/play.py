@@ -17,10 +17,11 @@ from algoscope.foundation.files import json_text, write_atomically
 from algoscope.foundation.plotting import COLORS
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.playground.bundle import bundle
+from algoscope.playground.constructions import DIMS, constructions
 from algoscope.playground.models import DEFAULT_MODELS, PageModel, find_models
 
 PARTS = Path(__file__).with_name("parts")
-ENTRY, PAGE, STYLE = "app.js", "page.html", "page.css"
+ENTRY, PAGE = "app.js", "page.html"
 POLICY = (
     "default-src 'none'; script-src '{digest}'; style-src 'unsafe-inline'; "
     "img-src data:; base-uri 'none'; form-action 'none'"
@@ -52,7 +53,8 @@ class Playground:
     @cached_property
     def html(self) -> str:
         """The whole page."""
-        return assemble([model.payload() for model in self.models])
+        prepared = [each for dim in DIMS for each in constructions(dim)]
+        return assemble([model.payload() for model in self.models], prepared)
 
     def write(self, out: str | Path) -> Path:
         """Write the page to a file that ends in .html, and return its path."""
@@ -99,20 +101,31 @@ def read_modules() -> dict[str, str]:
     }
 
 
-def assemble(payload: Sequence[Mapping[str, object]]) -> str:
-    """Return the page of some models, given as plain values."""
+def assemble(
+    payload: Sequence[Mapping[str, object]],
+    prepared: Sequence[Mapping[str, object]] = (),
+) -> str:
+    """Return the page of some models and constructions, given as plain values."""
     script = f"\n{bundle(read_modules(), ENTRY)}"
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    # In a script element only "<" could end it or start a comment.
-    data = json_text(list(payload)).replace("<", r"\u003c")
     parts = {
         "policy": POLICY.format(digest=f"sha256-{digest}"),
-        "style": _palette() + (PARTS / STYLE).read_text(encoding="utf-8"),
-        "models": data,
+        "style": _palette() + "".join(_style_sheets()),
+        "models": _as_data(payload),
+        "constructions": _as_data(prepared),
         "script": script,
     }
     page = (PARTS / PAGE).read_text(encoding="utf-8")
     return re.sub(r"\{(\w+)\}", lambda found: parts[found[1]], page)
+
+
+def _as_data(values: Sequence[Mapping[str, object]]) -> str:
+    """Return JSON for a script element, where only "<" could end it."""
+    return json_text(list(values)).replace("<", r"\u003c")
+
+
+def _style_sheets() -> list[str]:
+    return [path.read_text(encoding="utf-8") for path in sorted(PARTS.glob("*.css"))]
 
 
 def _palette() -> str:

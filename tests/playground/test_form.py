@@ -11,6 +11,7 @@ from support.playing import played
 
 WIDTHS = (1280, 768, 360)
 TWO = "model=linear-d2&x=1,0;0,1;1,1&y=1,-1,0&query=1,1&shown=ols,sgd&tour=5"
+OPEN = "model=linear-d1&x=1;2;-1&y=1,2,-1&query=1&open=depth,watch,attention,patch"
 TEXTS = """() => {
   const parts = (color) => (color.match(/[\\d.]+/g) ?? []).map(Number);
   const luminance = ([r, g, b]) => [r, g, b].map((c) => c / 255)
@@ -37,7 +38,8 @@ TEXTS = """() => {
   return low;
 }"""
 UNNAMED = """() => [...document.querySelectorAll(
-    "button, input:not([type=file]), textarea, summary, [role=button], [role=slider]")]
+    "button, input:not([type=file]), textarea, select, summary, canvas, [role=button], "
+    + "[role=slider]")]
   .filter((each) => each.checkVisibility())
   .filter((each) => !(each.getAttribute("aria-label") || each.textContent.trim()
     || [...(each.labels ?? [])].some((label) => label.textContent.trim())))
@@ -52,7 +54,7 @@ def screenshot(page, name: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_and_is_readable_at_every_width(default_file, browser, scheme):
-    for fragment in ("", TWO):
+    for name, fragment in (("one", ""), ("two", TWO), ("open", OPEN)):
         with played(browser, default_file, fragment, color_scheme=scheme) as watched:
             page = watched.page
             for width in WIDTHS:
@@ -63,8 +65,16 @@ def test_it_fits_and_is_readable_at_every_width(default_file, browser, scheme):
                 )
                 assert page.evaluate("document.documentElement.scrollWidth") <= width
                 assert page.evaluate(TEXTS) == []
-                name = "two" if fragment else "one"
                 screenshot(page, f"{name}-{width}-{scheme}")
+
+
+def test_every_control_of_the_panels_has_a_name(default_file, browser):
+    with played(browser, default_file, OPEN) as watched:
+        watched.page.locator("#watch-where").wait_for()
+        assert watched.page.evaluate(UNNAMED) == []
+        tree = watched.page.locator("#panels").aria_snapshot()
+        for words in ("Registers by tokens", "The program", "After layer", "Play"):
+            assert words in tree
 
 
 def test_every_control_has_a_name_and_can_be_reached(default_file, browser):

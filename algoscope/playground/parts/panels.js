@@ -16,4 +16,14 @@
 //                       attention }; edit(layer, hidden) may return other hidden states
 //   app.say(sentence)   show a sentence, also to screen readers
 
-export const PANELS = [];
+import * as attention from "./attention.js";
+import * as depth from "./depth.js";
+import * as patch from "./patch.js";
+import * as watch from "./watch.js";
+
+export const PANELS = [
+  { id: "depth", title: "Depth: what it would answer after each layer", module: depth },
+  { id: "watch", title: "Watch it run: SGD and ridge regression, written into weights", module: watch },
+  { id: "attention", title: "Attention and hidden states", module: attention },
+  { id: "patch", title: "Patch by hand: swap hidden states", module: patch },
+];
