@@ -1,7 +1,7 @@
 // The learner: which one, its function drawn over the data, and the layers to stop after.
 
 import { make, signed } from "../dom.js";
-import { learnersBeside, shortNameOf } from "../learners.js";
+import { learnersBeside, shortNameOf, toggleShown } from "../learners.js";
 import { TEXTBOOK } from "../predictors.js";
 import { mountPlot } from "./plot.js";
 
