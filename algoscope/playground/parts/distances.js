@@ -110,7 +110,7 @@ export function sentence(app, { found, size }) {
     return [`With these ${examples} you see `, named(state.model), ` itself: it is ${far(first)} from `,
       named(first.id), ` and ${far(second)} from `, named(second.id), "."];
   }
-  const stopped = state.layer !== null && app.model.readouts ? `, read after layer ${state.layer},` : "";
+  const stopped = state.layer !== null && app.model.readouts ? `, stopped after layer ${state.layer},` : "";
   const who = `With these ${examples} the transformer ${nameOf(state.model)}${stopped} `;
   if (first.distance > LIKE * Math.max(size, 1e-12)) {
     const ols = sorted.find(({ id }) => id === "ols");

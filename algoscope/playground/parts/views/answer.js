@@ -42,7 +42,7 @@ function bars(app) {
       control?.set(app.state.parameter[id]);
       const distance = found.find((each) => each.id === id)?.distance;
       bar.style.width = distance === undefined ? "0" : `${100 * share(distance)}%`;
-      value.textContent = distance === undefined ? "–" : shortNumber(distance).replace("less than ", "<");
+      value.textContent = distance === undefined ? "–" : distance > 0 && distance < LOWEST ? "< 10⁻⁶" : shortNumber(distance);
       value.classList.toggle("nearest", distance === nearest);
     }
   };

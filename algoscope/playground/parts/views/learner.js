@@ -67,7 +67,7 @@ function strip(app) {
     const depth = model.readouts.weights.length;
     const layers = Array.from({ length: depth }, (_, layer) => option(layer, layer ? String(layer) : "in",
       layer ? `Stop after layer ${layer}` : "Stop before the first layer"));
-    box.replaceChildren(option(null, "all", "All layers"), ...layers.reverse());
+    box.replaceChildren(make("span", { class: "quiet" }, "Layer"), option(null, "all", "All layers"), ...layers.reverse());
     if (had) box.querySelector("input:checked")?.focus();
   };
   app.subscribe(follow);

@@ -27,14 +27,15 @@ const STEPS = [
   {
     title: "SGD, written into weights",
     text: "The paper proves that transformers can run SGD. This one was not trained: a compiler wrote its weights. It is on top "
-      + "of SGD to many digits. Change the order of the examples in the table: SGD depends on it, least squares does not.",
-    wants: ["sgd-d1"], dim: 1, shown: ["ols", "sgd"],
+      + "of SGD to many digits. Change the order of the examples in the table: SGD depends on it, least squares does not. "
+      + "“Watch it run”, open below, shows each step.",
+    wants: ["sgd-d1"], dim: 1, shown: ["ols", "sgd"], open: ["watch"],
   },
   {
     title: "What do the layers do?",
-    text: "With two inputs the function is a field, and its weights an arrow. Where a strip of layers stands beside the plot, press "
-      + "its steps: the arrow read out of each layer walks toward least squares. The panels below open the learner further.",
-    wants: ["linear-d2"], dim: 2, shown: ["ols", "gd"],
+    text: "With two inputs the function is a field, and its weights an arrow. Press the steps of the strip beside the plot: the arrow "
+      + "read out of each layer walks toward least squares. “Depth”, open below, sets it beside gradient descent and Newton's method.",
+    wants: ["linear-d2"], dim: 2, shown: ["ols", "gd"], open: ["depth"],
   },
   {
     title: "Where to go on",
@@ -45,11 +46,11 @@ const STEPS = [
 ];
 
 function enter(app, index) {
-  const { wants, dim, shown, shift = {}, preset = "line" } = STEPS[index];
+  const { wants, dim, shown, shift = {}, preset = "line", open = [] } = STEPS[index];
   const model = wants.find((name) => app.models.has(name))
     ?? [...app.models.values()].find((each) => each.dim === dim)?.name ?? "ols";
   app.update({
-    tour: index, model, shown, layer: null, parameter: usualParameters(), shift: { ...NO_SHIFT, ...shift },
+    tour: index, model, shown, open, layer: null, parameter: usualParameters(), shift: { ...NO_SHIFT, ...shift },
     points: PRESETS.find(({ id }) => id === preset).make(dim),
     query: firstQuery(dim),
   });
