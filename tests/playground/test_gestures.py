@@ -125,7 +125,9 @@ def test_a_finger_drags_and_adds(default_file, browser):
         page = watched.page
         x, y = watched.point(1)
         page.touchscreen.tap(x + 80, y + 60)
+        page.wait_for_function("location.hash !== ''")  # touches arrive on their own
         assert len(watched.state["y"]) == 6
+        added = watched.address
         client = page.context.new_cdp_session(page)
 
         def touch(kind: str, *places: tuple[float, float]) -> None:
@@ -138,6 +140,7 @@ def test_a_finger_drags_and_adds(default_file, browser):
         touch("touchMove", (x, y - 20))
         touch("touchMove", (x, y - 40))
         touch("touchEnd")
+        page.wait_for_function("(old) => location.hash !== `#${old}`", arg=added)
         assert watched.point(1) == pytest.approx((x, y - 40), abs=3)
 
 

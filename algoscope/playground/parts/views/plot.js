@@ -101,7 +101,8 @@ function gestures(svg, app, frameNow) {
   };
   svg.addEventListener("pointerdown", (event) => {
     if (event.button !== 0 || held) return;
-    const point = event.target.closest(".point"), query = event.target.closest("#query");
+    const query = event.target.closest("#query");
+    const point = !query && event.target.closest(".point") ? nearestPoint(svg, event) : null;
     held = {
       id: event.pointerId, from: [event.clientX, event.clientY], moved: false,
       index: point ? Number(point.dataset.index) : null, query: Boolean(query),
@@ -137,6 +138,15 @@ function gestures(svg, app, frameNow) {
     held = null;
   });
   svg.addEventListener("pointercancel", () => { held = null; });
+}
+
+// Fingers are wide: of examples that lie close together, the nearest is meant.
+function nearestPoint(svg, event) {
+  const far = (each) => {
+    const box = each.firstChild.getBoundingClientRect();
+    return Math.hypot(box.x + box.width / 2 - event.clientX, box.y + box.height / 2 - event.clientY);
+  };
+  return [...svg.querySelectorAll(".point")].reduce((a, b) => (far(b) < far(a) ? b : a));
 }
 
 // Add an example; with two inputs its label is what least squares would answer there.
