@@ -39,9 +39,7 @@ def drop(watched, files: dict[str, bytes]) -> str:
     watched.page.evaluate("document.getElementById('status').textContent = '…'")
     content = [[name, b64encode(each).decode()] for name, each in files.items()]
     watched.evaluate(DROP, content)
-    watched.page.wait_for_function(
-        "document.getElementById('status').textContent !== '…'"
-    )
+    watched.wait_for("document.getElementById('status').textContent !== '…'")
     return watched.status
 
 

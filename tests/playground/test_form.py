@@ -59,7 +59,7 @@ def test_it_fits_and_is_readable_at_every_width(default_file, browser, scheme):
             page = watched.page
             for width in WIDTHS:
                 page.set_viewport_size({"width": width, "height": 800})
-                page.wait_for_function(
+                watched.wait_for(
                     "document.querySelector('.plot svg').getBoundingClientRect().width"
                     " <= document.querySelector('.plot').clientWidth + 1"
                 )

@@ -125,7 +125,7 @@ def test_a_finger_drags_and_adds(default_file, browser):
         page = watched.page
         x, y = watched.point(1)
         page.touchscreen.tap(x + 80, y + 60)
-        page.wait_for_function("location.hash !== ''")  # touches arrive on their own
+        watched.wait_for("location.hash !== ''")  # touches arrive on their own
         assert len(watched.state["y"]) == 6
         added = watched.address
         client = page.context.new_cdp_session(page)
@@ -140,7 +140,7 @@ def test_a_finger_drags_and_adds(default_file, browser):
         touch("touchMove", (x, y - 20))
         touch("touchMove", (x, y - 40))
         touch("touchEnd")
-        page.wait_for_function("(old) => location.hash !== `#${old}`", arg=added)
+        watched.wait_for(f"location.hash !== '#{added}'")
         assert watched.point(1) == pytest.approx((x, y - 40), abs=3)
 
 
@@ -192,7 +192,7 @@ def test_the_address_holds_the_whole_state(default_file, browser):
         assert watched.evaluate("(app) => app.history.canUndo") is False
         # Another address in the same tab is another state, and goes to the history.
         watched.page.evaluate("location.hash = 'model=ols&x=1;2&y=1,2&query=1'")
-        watched.page.wait_for_function("document.querySelectorAll('.point').length < 3")
+        watched.wait_for("document.querySelectorAll('.point').length < 3")
         assert watched.state["model"] == "ols"
 
 

@@ -1,5 +1,6 @@
 """The playground in a browser: its state, its sentence, and gestures in its plot."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page
 from support.browser import OpenedPage
 
+PATIENCE = 60  # seconds
 READY = "window.algoscope.ready.then(() => 0)"
 
 
@@ -38,6 +40,16 @@ class PlayedPage(OpenedPage):
     def address(self) -> str:
         """The part of the address after #."""
         return self.page.url.partition("#")[2]
+
+    def wait_for(self, condition: str) -> None:
+        """Wait until an expression is true.
+
+        Playwright's own waiting evaluates text in the page, which the policy forbids.
+        """
+        deadline = time.monotonic() + PATIENCE
+        while not self.page.evaluate(condition):
+            assert time.monotonic() < deadline, f"still waiting for {condition}"
+            self.page.wait_for_timeout(20)
 
     def point(self, number: int) -> tuple[float, float]:
         """Return where on the screen an example is, counted from 1."""
