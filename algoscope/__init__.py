@@ -1,9 +1,9 @@
 """algoscope: see which learning algorithm an in-context learner runs.
 
 The verbs are `train`, `compare`, `identify`, `build`, `compile`, `probe`, `patch`,
-`layers`, `export`, `import_model`, `reproduce` and `report`; beside them are the nouns
-that they take and return, and every textbook predictor. Names are loaded on first use,
-so that `algoscope --help` answers without waiting for JAX.
+`layers`, `readouts`, `export`, `import_model`, `reproduce`, `report` and `play`; beside
+them are the nouns that they take and return, and every textbook predictor. Names are
+loaded on first use, so that `algoscope --help` answers without waiting for JAX.
 """
 
 from importlib import import_module
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from algoscope.layerwise import LayersConfig as LayersConfig
     from algoscope.layerwise import LayersResult as LayersResult
     from algoscope.layerwise import layers as layers
+    from algoscope.layerwise import readouts as readouts
     from algoscope.model.checkpoints import shipped_models as shipped_models
     from algoscope.model.learner import InContextLearner as InContextLearner
     from algoscope.model.opened import OpenedLearner as OpenedLearner
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from algoscope.patching import PatchingConfig as PatchingConfig
     from algoscope.patching import PatchingResult as PatchingResult
     from algoscope.patching import patch as patch
+    from algoscope.playground import Playground as Playground
+    from algoscope.playground import play as play
     from algoscope.predictors import BlackBox as BlackBox
     from algoscope.predictors import LinearPredictor as LinearPredictor
     from algoscope.predictors import Predictor as Predictor
@@ -113,13 +116,14 @@ _HOMES = {
     "experiments.record": "Record",
     "ground_truth": "LabelledLearner write_ground_truth",
     "identification": "Identification identify",
-    "layerwise": "LayersConfig LayersResult layers",
+    "layerwise": "LayersConfig LayersResult layers readouts",
     "model.checkpoints": "shipped_models",
     "model.learner": "InContextLearner",
     "model.opened": "OpenedLearner",
     "model.operands": "OutsideRangeWarning range_warnings",
     "model.transformer": "ForwardPass Transformer",
     "patching": "PatchingConfig PatchingResult patch",
+    "playground": "Playground play",
     "predictors": (
         "BlackBox LinearPredictor Predictor average bayes chebyshev "
         "conjugate_gradients discrete_bayes figure_1_references gd gd_growing "

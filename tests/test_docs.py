@@ -16,6 +16,7 @@ PAGES = (
     "ground_truth",
     "probing",
     "pytorch",
+    "playground",
 )
 FEWER = {"steps=5000": "steps=30", "range(2000)": "range(3)"}  # of training
 NEEDED = {"pytorch": ("torch", "transformers")}  # extras

@@ -20,7 +20,7 @@ class Demo:
 
 
 def run_demo(command: Demo) -> None:
-    """Train the demo preset, compare it and the shipped d = 8 model, draw figure 1."""
+    """Train the demo preset, compare it and the d = 8 model, write the playground."""
     require_at_least("num_datasets", command.num_datasets, 1)
     import jax
 
@@ -37,6 +37,11 @@ def run_demo(command: Demo) -> None:
     print("\n2. The shipped model linear-d8, which took longer to train:", flush=True)
     large = InContextLearner.from_pretrained("linear-d8")
     _compare(large, command.num_datasets, out / "figure-1.png")
+    print("\n3. Learners seen from inside, in the browser:", flush=True)
+    from algoscope.playground import play
+
+    page = play().write(out / "playground.html")
+    print(f"Playground: {page} (open this file in a browser)")
 
 
 def _compare(learner: Any, num_datasets: int, figure: Path) -> None:

@@ -51,6 +51,7 @@ COMMANDS = {
     "claims.",
     "report": "Write results and runs as one page: HTML that needs nothing else, or "
     "Markdown.",
+    "play": "Write the playground: a page in which learners are seen from inside.",
     "models": "List the models that come with algoscope.",
     "presets": "List the training presets and what they cost.",
     "demo": "Train a small learner and ask which algorithm the shipped d = 8 model "

@@ -32,7 +32,13 @@ from algoscope.foundation import provenance
 from algoscope.foundation.progress import Progress, Steps, shown
 from algoscope.foundation.validation import InvalidValueError, require_at_least
 from algoscope.layerwise.iterations import iterations, match
-from algoscope.layerwise.read_outs import BATCH, ReadOuts
+from algoscope.layerwise.read_outs import (
+    BATCH,
+    LONGEST,
+    NUM_TRAINING,
+    ReadOuts,
+    fitting_data,
+)
 from algoscope.layerwise.result import LEARNER, LayersResult
 from algoscope.model.learner import InContextLearner
 from algoscope.model.opened import OpenedLearner, predict_intact
@@ -41,9 +47,7 @@ from algoscope.predictors import ols
 from algoscope.probing.states import untrained
 from algoscope.tasks.task import Task
 
-FITTING = HELD_OUT + 20  # folded into keys: nothing else draws these datasets
 ANSWERS = "read-outs"  # in names of stages
-LONGEST = 41  # inputs of a dataset, by default
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class LayersConfig:
     """
 
     num_examples: int | None = None  # N inputs per dataset; None: all, at most 41
-    num_training: int = 1000
+    num_training: int = NUM_TRAINING
     num_test: int = 500
     prefix: int | None = None  # n, where weights are implied; None: 2d, if they fit
     num_queries: int | None = None  # from which weights are implied; None: 4d
@@ -155,14 +159,7 @@ def _layers(
         num_examples=longest,
         seed=config.seed,
     )
-    known = draw_datasets(
-        task,
-        num_datasets=config.num_training,
-        num_examples=longest,
-        seed=config.seed,
-        fold=FITTING,
-    )
-    training = (np.asarray(known.x), np.asarray(known.y))
+    training = fitting_data(task, config.num_training, longest, config.seed)
     data = _Data(training, x, y, predict_exactly(ols, x, y))
     total = (config.num_training + config.num_test) * (1 + len(controls))
     steps = Steps(progress, ANSWERS, total)

@@ -14,19 +14,29 @@ A unit that is constant on the training datasets is not read (see `probing.state
 Axes: `depth` layers, `prefixes` n = 0, 1, …, one query token each.
 """
 
+import hashlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.comparison.predict import Inputs, Labels
-from algoscope.foundation.progress import Steps
+from algoscope.comparison.predict import HELD_OUT, Inputs, Labels, draw_datasets
+from algoscope.foundation.files import DamagedFileError, load_arrays, save_arrays
+from algoscope.foundation.progress import Progress, Steps, shown
+from algoscope.foundation.validation import InvalidValueError, require_at_least
 from algoscope.model.opened import OpenedLearner
 from algoscope.model.tokens import QUERIES
+from algoscope.tasks.task import Task
 
 RIDGE = 1e-6  # ε, relative to the variance of a unit
 BATCH = 250  # datasets whose states are held at a time
+NUM_TRAINING = 1000  # datasets that read-outs are fitted to, by default
+LONGEST = 41  # inputs of a dataset, by default
+READ_OUTS, FORMAT = "readouts.safetensors", "algoscope read-outs"
+ARRAYS = ("center", "weights")
+FITTING = HELD_OUT + 20  # folded into keys: nothing else draws these datasets
 
 QueryStates = Float[np.ndarray, "datasets depth prefixes hidden"]
 
@@ -55,6 +65,11 @@ class ReadOuts(NamedTuple):
     weights: Float[np.ndarray, "depth hidden"]
     offset: float
 
+    @property
+    def biases(self) -> Float[np.ndarray, " depth"]:
+        """What each layer answers where its state is zero: ŷ = bias + weightsᵀ h."""
+        return self.offset - np.einsum("lh,lh->l", self.center, self.weights)
+
     def __call__(
         self, states: Float[np.ndarray, "datasets depth *prefixes hidden"]
     ) -> Float[np.ndarray, "datasets depth *prefixes"]:
@@ -76,6 +91,28 @@ class ReadOuts(NamedTuple):
         assert moments is not None
         return moments.solve()
 
+    def save(self, directory: str | Path, learner: OpenedLearner) -> None:
+        """Write the read-outs of a learner beside its weights."""
+        arrays = {"center": self.center, "weights": self.weights}
+        arrays["offset"] = np.array(self.offset)
+        metadata = {"format": FORMAT, "learner": _short_digest(learner)}
+        save_arrays(Path(directory) / READ_OUTS, arrays, metadata)
+
+    @classmethod
+    def load(cls, directory: str | Path, learner: OpenedLearner) -> "ReadOuts | None":
+        """Return what `save` wrote; None if there is nothing for these weights."""
+        path = Path(directory) / READ_OUTS
+        if not path.is_file():
+            return None
+        arrays, metadata = load_arrays(path)
+        shape = (learner.num_layers + 1, learner.hidden_size)
+        fits = [arrays[name].shape for name in ARRAYS if name in arrays] == [shape] * 2
+        if metadata.get("format") != FORMAT or not fits or "offset" not in arrays:
+            raise DamagedFileError(path, "does not hold read-outs of this learner")
+        if metadata.get("learner") != _short_digest(learner):
+            return None
+        return cls(arrays["center"], arrays["weights"], float(arrays["offset"]))
+
     def answers(
         self, learner: OpenedLearner, x: Inputs, y: Labels, steps: Steps
     ) -> Float[np.ndarray, "datasets depth prefixes"]:
@@ -83,6 +120,60 @@ class ReadOuts(NamedTuple):
         return np.concatenate(
             [self(states) for _, states in query_states(learner, x, y, steps)]
         )
+
+
+def _short_digest(learner: OpenedLearner) -> str:
+    return hashlib.sha256(learner.digest.encode()).hexdigest()[:16]
+
+
+def fitting_data(
+    task: Task, num_datasets: int, num_examples: int, seed: int
+) -> tuple[Inputs, Labels]:
+    """Return datasets to fit read-outs to; nothing else draws them."""
+    known = draw_datasets(
+        task,
+        num_datasets=num_datasets,
+        num_examples=num_examples,
+        seed=seed,
+        fold=FITTING,
+    )
+    return np.asarray(known.x), np.asarray(known.y)
+
+
+def readouts(
+    learner: OpenedLearner,
+    task: Task | None = None,
+    *,
+    num_training: int = NUM_TRAINING,
+    seed: int = 0,
+    progress: Progress | bool = True,
+) -> ReadOuts:
+    """Fit one linear read-out to every layer of a learner, in closed form.
+
+    The default task is the learner's own. They are the read-outs of `layers` with the
+    same number of datasets and the same seed.
+
+    Example:
+        >>> import algoscope as asc
+        >>> learner = asc.InContextLearner.from_pretrained("linear-d1")
+        >>> fitted = asc.readouts(learner, num_training=50, progress=False)
+        >>> fitted.weights.shape  # the input and four layers, 32 units
+        (5, 32)
+        >>> x, y = np.ones((1, 3, 1), np.float32), np.ones((1, 3), np.float32)
+        >>> states = np.asarray(learner.hidden_states(x, y))[:, :, ::2]
+        >>> fitted(states).shape  # a dataset, five layers, n = 0, 1, 2
+        (1, 5, 3)
+    """
+    require_at_least("num_training", num_training, 2)
+    require_at_least("seed", seed, 0)
+    task = task or learner.task
+    if learner.dim != task.dim:
+        rule = f"have the dimension {learner.dim} of {learner.name}"
+        raise InvalidValueError("task", rule, task.dim)
+    longest = min(learner.max_examples + 1, LONGEST)
+    x, y = fitting_data(task, num_training, longest, seed)
+    with shown(progress) as report:
+        return ReadOuts.fit(learner, x, y, Steps(report, "read-outs", num_training))
 
 
 class _Moments:

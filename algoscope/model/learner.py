@@ -46,6 +46,9 @@ from algoscope.tasks import make_task
 from algoscope.tasks.linear import LinearRegression
 from algoscope.tasks.task import Task
 
+if TYPE_CHECKING:
+    from algoscope.layerwise.read_outs import ReadOuts
+
 
 class InContextLearner(eqx.Module):
     """A transformer that predicts y′ for a query x′ from the examples before it.
@@ -165,6 +168,12 @@ class InContextLearner(eqx.Module):
         if not isinstance(edit, eqx.Module):
             edit = edit_outside(edit, self.hidden_states(x, y)[:, layer])
         return run_edited(self.transformer, x, y, jnp.asarray(layer), edit)
+
+    def readouts(self, **options: Any) -> "ReadOuts":
+        """Fit a linear read-out to every layer; see `algoscope.readouts`."""
+        from algoscope.layerwise.read_outs import readouts
+
+        return readouts(self, **options)
 
     def warn_outside_range(
         self,

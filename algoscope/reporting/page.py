@@ -31,8 +31,13 @@ BADGES: dict[Verdict, str] = {  # classes of report.css
 }
 
 
-def html_page(title: str, sections: Sequence[Section], command: str) -> str:
-    """Return the page: contents, all claims, and a part for each result."""
+def html_page(
+    title: str, sections: Sequence[Section], command: str, playground: str | None = None
+) -> str:
+    """Return the page: contents, all claims, and a part for each result.
+
+    `playground` is the address of the playground beside the page, if there is one.
+    """
     style = STYLE.read_text(encoding="utf-8")
     head = element(
         "head",
@@ -47,8 +52,11 @@ def html_page(title: str, sections: Sequence[Section], command: str) -> str:
     if any(section.claims for section in sections):
         parts.append(_all_claims(sections))
     parts += [_section(number, section) for number, section in enumerate(sections)]
-    made = element("footer", element("p", "Made by ", element("code", command), "."))
-    body = element("body", element("main", *parts), made)
+    made = [element("p", "Made by ", element("code", command), ".")]
+    if playground:
+        link = element("a", "the playground", href=playground)
+        made.insert(0, element("p", "See learners from inside in ", link, "."))
+    body = element("body", element("main", *parts), element("footer", *made))
     return f"<!doctype html>\n{element('html', head, body, lang='en').html}\n"
 
 

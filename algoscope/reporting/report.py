@@ -35,6 +35,7 @@ from algoscope.reporting.runs import construction_section, run_section, runs_sec
 from algoscope.reporting.section import Section
 
 ENDINGS = (".html", ".md")
+PLAYGROUND = "playground.html"  # the usual name of the page of `algoscope play`
 MOST_RUNS = 12  # in a directory with more, runs have a row but no section each
 
 SourceKind = Literal[
@@ -148,7 +149,7 @@ def report(
     if out.suffix == ".md":
         text = markdown_page(title, sections, command, out)
     else:
-        text = html_page(title, sections, command)
+        text = html_page(title, sections, command, _playground_beside(out))
     content = text.encode()
     write_atomically(out, content)
     claims = sum(len(section.claims) for section in sections)
@@ -164,6 +165,11 @@ def _section_or_reason(source: Source, alone: bool) -> Section:
             raise
         title, path = f"Damaged: {source.path.name}", str(source.path)
         return Section(title=title, source=path, findings=(str(error),))
+
+
+def _playground_beside(out: Path) -> str | None:
+    """Return the address of the page that `algoscope play` wrote beside this one."""
+    return PLAYGROUND if (out.parent / PLAYGROUND).is_file() else None
 
 
 def _section(source: Source) -> Section:

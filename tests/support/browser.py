@@ -49,14 +49,15 @@ def browser() -> Iterator[Browser]:
 class OpenedPage:
     """A file in a browser, and everything that it requested and logged."""
 
-    def __init__(self, context: BrowserContext, path: Path):
+    def __init__(self, context: BrowserContext, path: Path, fragment: str = ""):
         self.requests: list[str] = []
         self.logged: list[str] = []  # by the browser, by the page, and uncaught errors
         context.on("request", lambda request: self.requests.append(request.url))
         context.on("console", lambda message: self.logged.append(message.text))
         context.on("weberror", lambda error: self.logged.append(str(error.error)))
         self.page = context.new_page()
-        self.page.goto(path.as_uri())  # returns when everything in it is loaded
+        address = path.as_uri() + (f"#{fragment}" if fragment else "")
+        self.page.goto(address)  # returns when everything in it is loaded
         self.page.evaluate(RENDERED)
 
     @property

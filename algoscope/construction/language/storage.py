@@ -52,6 +52,16 @@ def save_program(program: Program, path: Path) -> None:
         >>> load_program(file).events[0].out
         dot
     """
+    about, arrays = program_fields(program)
+    metadata = {"format": FORMAT, "program": json_text(about)}
+    save_arrays(path, arrays, metadata)
+
+
+def program_fields(program: Program) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return a program as plain values, and the arrays that they name.
+
+    Registers are numbered: the token, those that positions fill, those of the events.
+    """
     writer = _Writer(program)
     about = {
         "dim": program.dim,
@@ -69,8 +79,7 @@ def save_program(program: Program, path: Path) -> None:
             for group in program.alike
         ],
     }
-    metadata = {"format": FORMAT, "program": json_text(about)}
-    save_arrays(path, writer.arrays, metadata)
+    return about, writer.arrays
 
 
 def load_program(path: Path) -> Program:

@@ -1,0 +1,36 @@
+"""`algoscope play`: learners seen from inside, as a page to play with."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Play:
+    """Write the playground: a page in which learners are seen from inside."""
+
+    models: Annotated[
+        tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="MODEL")
+    ] = ()
+    """Shipped models, directories, or algorithms to compile, such as sgd. By default
+    linear-d1, linear-d2, sgd and ridge."""
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("playground.html")
+    """The page to write."""
+    open: bool = False
+    """Show it in the browser."""
+
+
+def run_play(command: Play) -> None:
+    """Write the page, say where it is, and open it if asked to."""
+    from algoscope.playground import play
+
+    page = play(*command.models)
+    out = page.write(command.out)
+    size = f"{out.stat().st_size / 1e6:.1f} MB"
+    print(f"{out}: {', '.join(page.names)}, {size}. Open it in a browser.")
+    if command.open:
+        import webbrowser
+
+        webbrowser.open(out.resolve().as_uri())

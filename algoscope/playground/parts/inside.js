@@ -1,0 +1,108 @@
+// What the panels below the first screen share: the model that they open, the examples
+// that it reads, names of tokens, and answers after every layer.
+
+import { readOut } from "./learners.js";
+import { layerNorm } from "./kernels.js";
+import { encode } from "./transformer.js";
+
+const SUBSCRIPTS = "₀₁₂₃₄₅₆₇₈₉";
+export const subscript = (number) => [...String(number)].map((digit) => SUBSCRIPTS[digit]).join("");
+
+// x₁ y₁ x₂ … and the query, which is the last x.
+export function tokenNames(examples) {
+  const names = [];
+  for (let i = 1; i <= examples; i++) names.push(`x${subscript(i)}`, `y${subscript(i)}`);
+  return [...names, "query"];
+}
+
+// The model to open: the chosen one, or the first trained one with as many inputs where a
+// textbook predictor is chosen; null if there is none.
+export function openedModel(app) {
+  const dim = app.state.query.length;
+  const alike = [...app.models.values()].filter((model) => model.dim === dim);
+  return app.model ?? alike.find((model) => model.kind === "trained") ?? alike[0] ?? null;
+}
+
+// The examples that a model reads: those of the page, as many as fit, and the query.
+export function situation(app, model) {
+  const n = Math.min(app.state.x.length, model.maxExamples);
+  return { x: app.state.x.slice(0, n), y: app.state.y.slice(0, n), query: app.state.query, n };
+}
+
+// Call `follow` now, and after changes of the state while the panel is open, at most once
+// per frame.
+export function whileOpen(place, app, follow) {
+  const details = place.closest("details");
+  let waiting = false;
+  const later = () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      if (details.open) follow();
+    });
+  };
+  app.subscribe(later);
+  details.addEventListener("toggle", later);
+  follow();
+}
+
+// Run the whole sequence, the query included.
+export function runWhole(model, { x, y, query }, options) {
+  return model.transformer.run(encode([...x, query], [...y, 0], model.dim), options);
+}
+
+// Run the examples alone, to ask many queries after them.
+export function runExamples(model, { x, y }, options) {
+  return model.transformer.run(encode(x, y, model.dim, true), options);
+}
+
+// What a model answers to queries after every layer: [ℓ][query]. Without read-outs of its
+// own for each layer, the read-out of the last layer is used for all.
+export function answersByLayer(model, run, queries) {
+  const { transformer, readouts } = model;
+  const { hidden } = transformer.ask(run, queries, run.time, { layers: true });
+  return hidden.map((states, layer) => (readouts
+    ? readOut(readouts, layer, states, transformer.hidden)
+    : lastReadOut(transformer, states)));
+}
+
+function lastReadOut(transformer, states) {
+  const { hidden: size, block, w_o: weights, b_o: bias } = transformer;
+  const count = states.length / size;
+  const read = block.preNorm ? layerNorm(states, count, size, block.epsilon) : states;
+  return Float64Array.from({ length: count }, (_, i) => {
+    let sum = bias[0];
+    for (let k = 0; k < size; k++) sum += weights[k] * read[i * size + k];
+    return sum;
+  });
+}
+
+// The weights that answers imply: least squares of the answers on the queries, through 0.
+export function impliedWeights(queries, answers) {
+  const dim = queries[0].length;
+  const rows = Array.from({ length: dim }, (_, i) => [
+    ...Array.from({ length: dim }, (_, j) => queries.reduce((s, q) => s + q[i] * q[j], 0)),
+    queries.reduce((s, q, t) => s + q[i] * answers[t], 0),
+  ]);
+  for (let p = 0; p < dim; p++) {
+    const pivot = rows.slice(p).reduce((best, row, k) => (Math.abs(row[p]) > Math.abs(rows[best][p]) ? p + k : best), p);
+    [rows[p], rows[pivot]] = [rows[pivot], rows[p]];
+    for (let r = 0; r < dim; r++) {
+      if (r === p || !rows[p][p]) continue;
+      const factor = rows[r][p] / rows[p][p];
+      for (let c = p; c <= dim; c++) rows[r][c] -= factor * rows[p][c];
+    }
+  }
+  return rows.map((row, i) => (row[i] ? row[dim] / row[i] : 0));
+}
+
+// A number with three digits, as cells of grids show it.
+export function cellNumber(value) {
+  const size = Math.abs(value);
+  if (!Number.isFinite(value)) return "∞";
+  if (size < 1e-9) return "0";
+  const text = size >= 1e4 || size < 1e-3 ? value.toExponential(1).replace("e+", "e")
+    : String(Number(value.toPrecision(3)));
+  return text.replaceAll("-", "−");
+}

@@ -1,0 +1,66 @@
+// Files that a user drops or opens: config.json with model.safetensors, or a table.
+
+import { make } from "../dom.js";
+import { loadDropped } from "../models.js";
+import { DamagedFile } from "../safetensors.js";
+import { useTable } from "./data.js";
+
+const MOST_BYTES = 200e6;
+
+export function openButton(app) {
+  const input = make("input", {
+    type: "file", multiple: true, hidden: true, id: "files", accept: ".json,.safetensors,.csv,.txt",
+    onchange: async () => {
+      await useFiles(app, [...input.files]);
+      input.value = "";
+    },
+  });
+  const press = () => input.click();
+  return make("span", {}, input, make("button", {
+    type: "button", id: "open", onclick: press, title: "config.json with model.safetensors, or a table as CSV",
+  }, "Open a model"));
+}
+
+export function acceptDrops(app) {
+  const over = (on) => document.body.classList.toggle("over", on);
+  addEventListener("dragover", (event) => {
+    event.preventDefault();
+    over(true);
+  });
+  addEventListener("dragleave", (event) => { if (!event.relatedTarget) over(false); });
+  addEventListener("drop", async (event) => {
+    event.preventDefault();
+    over(false);
+    const files = [...(event.dataTransfer?.files ?? [])];
+    if (files.length) await useFiles(app, files);
+    else if (event.dataTransfer?.getData("text")) useTable(app, event.dataTransfer.getData("text"));
+  });
+  addEventListener("paste", (event) => {
+    if (event.target instanceof Element && event.target.matches("input, textarea")) return;
+    const text = event.clipboardData?.getData("text") ?? "";
+    if (text.trim()) useTable(app, text);
+  });
+}
+
+// Use dropped files; whatever is wrong with them is said in one sentence.
+export async function useFiles(app, files) {
+  const ending = (end) => files.find((file) => file.name.toLowerCase().endsWith(end));
+  const config = ending(".json"), weights = ending(".safetensors");
+  const table = files.find((file) => /\.(csv|tsv|txt)$/i.test(file.name));
+  try {
+    if (files.some((file) => file.size > MOST_BYTES)) throw new DamagedFile("The file is larger than 200 MB.");
+    if (config && weights) {
+      const model = loadDropped(await config.text(), await weights.arrayBuffer(), (name) => app.models.has(name));
+      app.addModel(model);
+    } else if (config || weights) {
+      throw new DamagedFile("A model is two files: drop config.json and model.safetensors together.");
+    } else if (table) {
+      useTable(app, await table.text());
+    } else {
+      throw new DamagedFile("Drop config.json with model.safetensors, or a table as .csv.");
+    }
+  } catch (error) {
+    if (!(error instanceof DamagedFile)) throw error;
+    app.say(error.message);
+  }
+}
