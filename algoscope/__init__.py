@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from algoscope.experiments.experiment import reproduce as reproduce
     from algoscope.experiments.record import Record as Record
     from algoscope.identification import Identification as Identification
+    from algoscope.identification import Survival as Survival
     from algoscope.identification import identify as identify
+    from algoscope.identification import survives as survives
     from algoscope.layerwise import LayersConfig as LayersConfig
     from algoscope.layerwise import LayersResult as LayersResult
     from algoscope.layerwise import layers as layers
@@ -107,7 +109,7 @@ _HOMES = {
     "exchange": "export import_model",
     "experiments.experiment": "reproduce",
     "experiments.record": "Record",
-    "identification": "Identification identify",
+    "identification": "Identification Survival identify survives",
     "layerwise": "LayersConfig LayersResult layers",
     "model.checkpoints": "shipped_models",
     "model.learner": "InContextLearner",

@@ -9,70 +9,153 @@ that a dataset does not count more because its numbers are large. ρ = 0 means t
 are the same function.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 from typing import Any
 
-import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Bool, Float, Int
 
-from algoscope.comparison.predict import Inputs, Labels, run_in_batches
+from algoscope.comparison.predict import Inputs, Labels
 from algoscope.foundation.progress import Progress, Steps
-from algoscope.identification.families import FAMILIES, Family
-from algoscope.model.tokens import append_query
+from algoscope.foundation.validation import InvalidValueError
+from algoscope.identification.families import FAMILIES
+from algoscope.identification.family import Family, Points, one_choice
+from algoscope.identification.prefixes import Prefixes
+from algoscope.predictors import Question
 
-BLOCK = 48  # datasets in one compiled call
-GRID_SIZE = {0: 1, 1: 36, 2: 9}  # points per parameter, by the number of parameters
-ROUNDS = ((6, 4), (12, 1))  # Gauss-Newton steps, and how many choices remain after them
+GRID_SIZE = {0: 1, 1: 41, 2: 9}  # points per parameter, by the number of parameters
+SCANNED_STEPS = 64  # of iterative families, on the grid; the search goes on from there
+STARTS = 2  # choices or numbers of steps that are polished
+FIRST_ROUND, LAST_ROUND = 5, 15  # Gauss-Newton steps
 SMALLEST_GAIN = 1e-3  # a step that reduces ρ by a smaller share is the last
 DIFFERENCE = 1e-6  # for numerical derivatives
-FOUND = 1e-12  # at a smaller ρ the algorithm is found, and others need not be tried
-ALWAYS_POLISHED = 6  # nearest families, polished even if the algorithm is found
+FOUND = 1e-14  # at a smaller ρ the algorithm is found, and others need not be tried
+ALWAYS_POLISHED = 8  # nearest families, polished even if the algorithm is found
+FAR = 10.0  # times the nearest: too far after the first round to be polished further
+CLEAR = 1e-6  # a smaller ρ is not used to leave others out: they may be exact
+HOPELESS = 30.0  # times the nearest: too far on the grid to be polished
 LARGEST_RESIDUAL = 1e6  # larger residuals, and NaN, count as this
 DAMPINGS = (0.0, 1e-3, 0.1, 10.0, 1e3)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Observations:
-    """Datasets, and what the predictor answered at every position of each."""
+    """Datasets by suite, and what the predictor answered at every position of each."""
 
     x: Inputs
     y: Labels
     predictions: Labels  # NaN where there is no answer
+    suite: tuple[str, ...]
+    again: Labels | None = None  # a second answer to the same question, or NaN
 
     @cached_property
-    def weights(self) -> Labels:
-        """Return 1/cᵢ at each position that counts, 0 where there is no answer."""
+    def noise(self) -> Labels:
+        """(f − f′)²/2cᵢ of two answers to one question, NaN where it was asked once."""
+        if self.again is None:
+            return np.full_like(self.predictions, np.nan)
+        twice = (self.predictions - self.again) ** 2 / (2 * self.scales[:, None])
+        return np.where(self.counted, twice, np.nan)
+
+    @cached_property
+    def prefixes(self) -> Prefixes:
+        """The datasets, as families see them."""
+        return Prefixes(self.x, self.y)
+
+    @cached_property
+    def counted(self) -> Bool[np.ndarray, "datasets examples"]:
+        """Where there is an answer that counts."""
         counted = np.isfinite(self.predictions)
         counted[:, 0] = False  # before the first example nothing has been learned
-        size = np.where(counted, self.predictions, 0) ** 2
-        sums = np.sum(size, axis=1) / np.maximum(counted.sum(axis=1), 1)
+        return counted
+
+    @cached_property
+    def scales(self) -> Float[np.ndarray, " datasets"]:
+        """cᵢ, the size of the numbers of each dataset."""
+        size = np.where(self.counted, self.predictions, 0) ** 2
+        sums = np.sum(size, axis=1) / np.maximum(self.counted.sum(axis=1), 1)
         scale = sums + np.mean(self.y**2, axis=1)
-        return counted / np.where(scale > 0, scale, 1)[:, None]
+        return np.where(scale > 0, scale, 1)
+
+    @cached_property
+    def suites(self) -> dict[str, Int[np.ndarray, " some"]]:
+        """The indices of the datasets of every suite that has answers."""
+        names = dict.fromkeys(self.suite)
+        answered = np.asarray(self.counted.any(axis=1))
+        found = {
+            name: np.array(
+                [i for i, s in enumerate(self.suite) if s == name and answered[i]], int
+            )
+            for name in names
+        }
+        return {name: rows for name, rows in found.items() if len(rows)}
+
+    @cached_property
+    def shares(self) -> Float[np.ndarray, " datasets"]:
+        """What each dataset counts: every suite the same, 1 in total."""
+        shares = np.zeros(len(self.x))
+        for rows in self.suites.values():
+            shares[rows] = 1 / (len(rows) * len(self.suites))
+        return shares
+
+    def squares(
+        self, hypotheses: Float[np.ndarray, "*some datasets examples"]
+    ) -> Float[np.ndarray, "*some datasets examples"]:
+        """Return (A − f)²/cᵢ, 0 where there is no answer."""
+        return self.residuals(hypotheses) ** 2
 
     def residuals(
         self, hypotheses: Float[np.ndarray, "*some datasets examples"]
     ) -> Float[np.ndarray, "*some datasets examples"]:
         """Return (A − f)/√cᵢ, 0 where there is no answer."""
-        weights = self.weights
         with np.errstate(invalid="ignore", over="ignore"):
-            differences = (hypotheses - self.predictions) * np.sqrt(weights)
+            differences = hypotheses - np.where(self.counted, self.predictions, 0)
+            differences = differences / np.sqrt(self.scales)[:, None]
         numbers = np.nan_to_num(differences, nan=LARGEST_RESIDUAL)
         bounded = np.clip(numbers, -LARGEST_RESIDUAL, LARGEST_RESIDUAL)
-        return np.where(weights > 0, bounded, 0.0)
+        return np.where(self.counted, bounded, 0.0)
 
     def distances(
         self, hypotheses: Float[np.ndarray, "*some datasets examples"]
     ) -> Float[np.ndarray, "*some datasets"]:
         """Return the mean over prefixes of (f − A)²/cᵢ for every dataset."""
-        counted = np.maximum((self.weights > 0).sum(axis=1), 1)
-        return np.sum(self.residuals(hypotheses) ** 2, axis=-1) / counted
+        counted = np.maximum(self.counted.sum(axis=1), 1)
+        return np.sum(self.squares(hypotheses), axis=-1) / counted
+
+    def weighted(
+        self, hypotheses: Float[np.ndarray, "*some datasets examples"]
+    ) -> Float[np.ndarray, "*some values"]:
+        """Return residuals whose sum of squares is ρ, every suite counting the same."""
+        counted = np.maximum(self.counted.sum(axis=1), 1)
+        factors = np.sqrt(self.shares / counted)
+        flat = self.residuals(hypotheses) * factors[:, None]
+        return flat.reshape(*flat.shape[:-2], -1)
 
     def take(self, index: slice | np.ndarray) -> "Observations":
         """Return the datasets at these indices."""
-        return Observations(self.x[index], self.y[index], self.predictions[index])
+        rows = np.arange(len(self.x))[index]
+        return Observations(
+            self.x[rows],
+            self.y[rows],
+            self.predictions[rows],
+            tuple(self.suite[i] for i in rows),
+            None if self.again is None else self.again[rows],
+        )
+
+    def only(self, *suites: str) -> "Observations":
+        """Return the datasets of these suites."""
+        return self.take(np.array([s in suites for s in self.suite], bool))
+
+    def between(self, first: int, last: int) -> "Observations":
+        """Return the same datasets, answered after `first` to `last` examples only."""
+        kept = np.full_like(self.predictions, np.nan)
+        part = slice(first, last + 1)
+        kept[:, part] = self.predictions[:, part]
+        found = Observations(self.x, self.y, kept, self.suite, self.again)
+        object.__setattr__(found, "prefixes", self.prefixes)
+        return found
 
     def join(self, other: "Observations") -> "Observations":
         """Return the datasets of both."""
@@ -80,30 +163,11 @@ class Observations:
             np.concatenate([self.x, other.x]),
             np.concatenate([self.y, other.y]),
             np.concatenate([self.predictions, other.predictions]),
+            self.suite + other.suite,
+            None
+            if self.again is None
+            else np.concatenate([self.again, np.full_like(other.y, np.nan)]),
         )
-
-
-@partial(jax.jit, static_argnames="family")
-def _predict(
-    family: Family,
-    point: Float[Array, " parameters"],
-    x: Float[Array, "datasets examples dim"],
-    y: Float[Array, "datasets examples"],
-) -> Float[Array, "datasets choices examples"]:
-    values = {p.name: p.value(point[i]) for i, p in enumerate(family.parameters)}
-    return jax.vmap(partial(family.predict, **values))(x, y)
-
-
-def predict_family(
-    family: Family, point: Float[np.ndarray, " parameters"], x: Inputs, y: Labels
-) -> Float[np.ndarray, "choices datasets examples"]:
-    """Return the predictions of all choices at a point of the search, in float64.
-
-    Datasets are processed in blocks of one size, so that each family compiles once.
-    """
-    with jax.enable_x64(True):
-        predictions = run_in_batches(partial(_predict, family, point), x, y, BLOCK)
-    return np.moveaxis(predictions, 1, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,24 +175,17 @@ class Hypothesis:
     """One member of a family: a choice, and coordinates of its parameters."""
 
     family: Family
-    choice: int
+    choice: dict[str, Any]
     coordinates: Float[np.ndarray, " parameters"]
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The values of all parameters by name."""
-        return {
-            **self.family.choices[self.choice],
-            **self._continuous,
-            **dict(self.family.fixed),
-        }
-
-    @property
-    def _continuous(self) -> dict[str, float]:
-        return {
-            p.name: float(p.value(float(c)))
+        continuous = {
+            p.name: float(p.value(c))
             for p, c in zip(self.family.parameters, self.coordinates, strict=True)
         }
+        return {**self.choice, **continuous, **dict(self.family.fixed)}
 
     @property
     def name(self) -> str:
@@ -139,121 +196,285 @@ class Hypothesis:
         )
         return f"{self.family.name}({inside})" if inside else self.family.name
 
-    def __call__(
-        self,
-        x: Float[Array, "examples dim"],
-        y: Float[Array, " examples"],
-        query: Float[Array, " dim"],
-        /,
-    ) -> Float[Array, ""]:
-        """Return the prediction for a query, so that a hypothesis is a predictor."""
-        return self.predict_prefixes(*append_query(x, y, query))[-1]
+    @property
+    def bounds(self) -> dict[str, str]:
+        """The parameters that were fitted at the end of their range, as "≤ 1e-06"."""
+        found = {}
+        for p, c in zip(self.family.parameters, self.coordinates, strict=True):
+            low, high = p.grid(2)
+            if p.scale != "from zero" and c <= low + 1e-9:
+                found[p.name] = f"≤ {p.low:g}"
+            elif c >= high - 1e-9:
+                found[p.name] = f"≥ {p.high:g}"
+        return found
 
-    def predict_prefixes(
-        self, x: Float[Array, "examples dim"], y: Float[Array, " examples"], /
-    ) -> Float[Array, " examples"]:
-        """Return the prediction at each xᵢ from the examples before it."""
-        return self.family.predict(x, y, **self._continuous)[self.choice]
+    def predict(self, prefixes: Prefixes) -> Labels:
+        """Return the predictions at every position of every dataset."""
+        points = points_at(self.family, self.coordinates[None])
+        return self.family.answers(prefixes, points, self.choice)[0]
 
-    def predict(self, x: Inputs, y: Labels) -> Labels:
-        """Return the predictions at every position of every dataset, in float64."""
-        return predict_family(self.family, self.coordinates, x, y)[self.choice]
+    def squares(self, observations: Observations) -> Labels:
+        """Return (A − f)²/cᵢ; where A breaks a tie, of the nearer answer."""
+        squares = observations.squares(self.predict(observations.prefixes))
+        for other in self.family.tie_breaks:
+            twin = Hypothesis(self.family, {**self.choice, **other}, self.coordinates)
+            answers = twin.predict(observations.prefixes)
+            squares = np.minimum(squares, observations.squares(answers))
+        return squares
+
+    def batches(self, x: Inputs, y: Labels, /) -> Iterator[Labels]:
+        """Yield the predictions, so that a hypothesis is asked like any black box."""
+        yield self.predict(Prefixes(x.astype(np.float64), y.astype(np.float64)))
+
+    def answers(self, questions, /) -> Iterator[np.ndarray]:
+        """Yield the answers to single questions."""
+        for question in questions:
+            yield self._answer(question)
+
+    def _answer(self, question: Question) -> np.ndarray:
+        n, count = len(question.x), len(question.queries)
+        x = np.concatenate(
+            [np.repeat(question.x[None], count, 0), question.queries[:, None]], axis=1
+        )
+        y = np.zeros((count, n + 1))
+        y[:, :n] = question.y
+        return self.predict(Prefixes(x.astype(np.float64), y))[:, n]
 
 
-Starts = list[tuple[float, Hypothesis]]  # with ρ, the nearest first
+def hypothesis_of(name: str, parameters: dict[str, Any]) -> Hypothesis:
+    """Return the member of a family with these parameters, as a result names them.
+
+    Example:
+        >>> hypothesis_of("ridge", {"penalty": 0.3}).name
+        'ridge(penalty=0.3)'
+    """
+    for family in FAMILIES:
+        fixed = dict(family.fixed)
+        names = {p.name for p in family.parameters} | set(fixed)
+        choice = {k: v for k, v in parameters.items() if k not in names}
+        if family.iterates is not None:
+            matches = set(choice) == {"steps"}
+        else:
+            matches = bool(choice) == (family.choices is not one_choice)
+        if (
+            family.name == name
+            and names <= set(parameters)
+            and all(parameters[key] == value for key, value in fixed.items())
+            and matches
+        ):
+            coordinates = [p.coordinate(parameters[p.name]) for p in family.parameters]
+            return Hypothesis(family, choice, np.array(coordinates, float))
+    raise InvalidValueError("hypothesis", "be one that `identify` found", name)
 
 
-def fit_families(observations: Observations, progress: Progress) -> list[Hypothesis]:
+def points_at(
+    family: Family, coordinates: Float[np.ndarray, "points parameters"]
+) -> Points:
+    """Return the values of the parameters at coordinates of the search."""
+    return {p.name: p.value(coordinates[:, i]) for i, p in enumerate(family.parameters)}
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """What a grid found: all members that were tried, and their ρ at every n."""
+
+    family: Family
+    members: list[Hypothesis]
+    squares: Float[np.ndarray, "members examples"]  # per n, weighted by suite
+
+    def starts(
+        self, first: int = 1, last: int | None = None
+    ) -> list[tuple[float, Hypothesis]]:
+        """Return each choice at its best point for a span of n, the nearest first."""
+        part = slice(first, None if last is None else last + 1)
+        losses = self.squares[:, part].sum(axis=1)
+        losses = losses / max(len(range(*part.indices(self.squares.shape[1]))), 1)
+        best: dict[tuple, tuple[float, Hypothesis]] = {}
+        for loss, member in zip(losses, self.members, strict=True):
+            key = tuple(member.choice.items())
+            if key not in best or loss < best[key][0]:
+                best[key] = (float(loss), member)
+        return sorted(best.values(), key=lambda pair: pair[0])
+
+
+def scan(family: Family, observations: Observations) -> Scan:
+    """Return the members of a family on a grid, with their ρ."""
+    size = GRID_SIZE[len(family.parameters)]
+    grids = [p.grid(size) for p in family.parameters]
+    coordinates = np.array(list(product(*grids))).reshape(
+        size ** len(grids), len(grids)
+    )
+    points = points_at(family, coordinates)
+    weights = observations.shares / np.maximum(observations.counted.mean(axis=1), 1e-9)
+    members, squares = [], []
+    for choice, answers in _tried(family, observations.prefixes, points):
+        found = observations.squares(answers)
+        squares.append(np.einsum("pbn,b->pn", found, weights))
+        members += [Hypothesis(family, choice, each) for each in coordinates]
+    return Scan(family, members, np.concatenate(squares))
+
+
+def _tried(family: Family, prefixes: Prefixes, points: Points):
+    """Yield every choice with its predictions at all points."""
+    if family.iterates is None:
+        for choice in family.choices(prefixes):
+            yield choice, family.answers(prefixes, points, choice)
+        return
+    last = min(family.max_steps, SCANNED_STEPS)
+    steps = family.iterates(prefixes, points)
+    for k in range(1, last + 1):
+        yield {"steps": k}, next(steps)
+
+
+def polish(
+    starts: list[tuple[float, Hypothesis]],
+    observations: Observations,
+    nearest: float = np.inf,
+) -> tuple[float, Hypothesis]:
+    """Return the nearest member of a family, and its ρ.
+
+    The best choices take a few Gauss-Newton steps from their grid points, then the
+    number of steps of an iterative family is varied while that helps, then the nearest
+    takes more Gauss-Newton steps. What is then still far from `nearest`, the smallest ρ
+    of another family, is left as it is.
+    """
+    family = starts[0][1].family
+    refined = [refine(start, observations, FIRST_ROUND) for _, start in starts[:STARTS]]
+    best = min(refined, key=lambda pair: pair[0])
+    if best[0] > FAR * nearest:
+        return best
+    if family.iterates is not None and family.parameters:
+        best = _climb(best, observations)
+    if not family.parameters:
+        return best
+    return refine(best[1], observations, LAST_ROUND)
+
+
+def _climb(
+    best: tuple[float, Hypothesis], observations: Observations
+) -> tuple[float, Hypothesis]:
+    """Return a better number of steps, if there is one: first far away, then near.
+
+    α·k is held constant at the start: k steps are then nearly the same function.
+    """
+    for stride in (16, 4, 1):
+        improved = True
+        while improved:
+            improved = False
+            for sign in (1, -1):
+                moved = _with_steps(best[1], best[1].choice["steps"] + sign * stride)
+                if moved is None:
+                    continue
+                tried = refine(moved, observations, FIRST_ROUND)
+                if tried[0] < best[0] * (1 - SMALLEST_GAIN):
+                    best, improved = tried, True
+                    break
+    return best
+
+
+def _with_steps(hypothesis: Hypothesis, steps: int) -> Hypothesis | None:
+    family = hypothesis.family
+    if not 1 <= steps <= family.max_steps:
+        return None
+    coordinates = hypothesis.coordinates.copy()
+    names = [p.name for p in family.parameters]
+    if "learning_rate" in names:
+        place = names.index("learning_rate")
+        coordinates[place] += np.log(hypothesis.choice["steps"] / steps)
+    return Hypothesis(family, {"steps": steps}, coordinates)
+
+
+def refine(
+    start: Hypothesis, observations: Observations, iterations: int = LAST_ROUND
+) -> tuple[float, Hypothesis]:
+    """Return the hypothesis after Gauss-Newton steps on its parameters, and its ρ.
+
+    Each step uses the damping that reduces ρ most.
+    """
+    family, prefixes = start.family, observations.prefixes
+    if not family.parameters:
+        rest = observations.weighted(start.predict(prefixes))
+        return float(rest @ rest), start
+    lows, highs = np.transpose([p.grid(2) for p in family.parameters])
+    best = np.clip(start.coordinates, lows, highs)
+
+    def residuals(points: Float[np.ndarray, "points parameters"]) -> np.ndarray:
+        values = points_at(family, points)
+        return observations.weighted(family.answers(prefixes, values, start.choice))
+
+    size = len(best)
+    moves = np.concatenate([np.zeros((1, size)), DIFFERENCE * np.eye(size)])
+    moves[1:] *= np.where(best + DIFFERENCE > highs, -1, 1)[:, None]
+    loss = np.inf
+    for _ in range(iterations):
+        here = residuals(best + moves)
+        center = here[0]
+        loss = float(center @ center)
+        signs = np.diag(moves[1:])
+        jacobian = ((here[1:] - center) / signs[:, None]).T
+        normal, slope = jacobian.T @ jacobian, jacobian.T @ center
+        scale = np.diag(np.maximum(np.diag(normal), 1e-30))
+        steps = [np.linalg.lstsq(normal + a * scale, slope)[0] for a in DAMPINGS]
+        tried = np.clip(best - np.array(steps), lows, highs)
+        losses = np.sum(residuals(tried) ** 2, axis=1)
+        winner = int(np.argmin(losses))
+        if not losses[winner] < loss:
+            break
+        best, gained = tried[winner], losses[winner] < loss * (1 - SMALLEST_GAIN)
+        loss = float(losses[winner])
+        if not gained:
+            break
+    return loss, Hypothesis(family, start.choice, best)
+
+
+def fit_families(
+    observations: Observations, progress: Progress
+) -> tuple[list[Hypothesis], list[Scan]]:
     """Return the nearest member of every family, in the order of `FAMILIES`.
 
     Families are polished in the order of their distance on the grid. Once the algorithm
     is found, only the nearest families are still polished.
     """
-    scanned = []
+    scans = []
     steps = Steps(progress, "trying families", len(FAMILIES))
     for family in FAMILIES:
-        scanned.append(scan(family, observations))
+        scans.append(scan(family, observations))
         steps.add(note=family.name)
-    found, hypotheses = False, {}
+    starts = [each.starts() for each in scans]
+    nearest, found, hypotheses = np.inf, np.inf, {}
     steps = Steps(progress, "fitting families", len(FAMILIES))
-    order = sorted(range(len(scanned)), key=lambda index: scanned[index][0][0])
+    order = sorted(range(len(scans)), key=lambda index: starts[index][0][0])
     for place, index in enumerate(order):
-        loss, hypothesis = scanned[index][0]
-        if not found or place < ALWAYS_POLISHED:
-            loss, hypothesis = polish(scanned[index], observations)
-        steps.add(note=hypothesis.family.name)
-        found = found or loss < FOUND
+        loss, hypothesis = starts[index][0]
+        family = hypothesis.family
+        known = max(nearest, CLEAR)
+        hopeless = len(family.parameters) < 2 and loss > HOPELESS * known
+        needed = family.complexity < found and not hopeless
+        if place < ALWAYS_POLISHED or needed:
+            loss, hypothesis = polish(starts[index], observations, known)
+            for start in _nested_starts(family, hypotheses.values()):
+                tried = refine(start, observations, LAST_ROUND)
+                loss, hypothesis = min((loss, hypothesis), tried, key=lambda p: p[0])
+        steps.add(note=family.name)
+        nearest = min(nearest, loss)
+        if loss < FOUND:
+            found = min(found, family.complexity)
         hypotheses[index] = hypothesis
-    return [hypotheses[index] for index in range(len(scanned))]
+    return [hypotheses[index] for index in range(len(scans))], scans
 
 
-def scan(family: Family, observations: Observations) -> Starts:
-    """Return each choice of a family at its best point of a grid."""
-    size = GRID_SIZE[len(family.parameters)]
-    grids = [p.grid(size) for p in family.parameters]
-    points = np.array(list(product(*grids))).reshape(size ** len(grids), len(grids))
-    losses = np.stack(
-        [
-            observations.distances(
-                predict_family(family, point, observations.x, observations.y)
-            ).mean(axis=-1)
-            for point in points
-        ]
-    )  # points, choices
-    best = losses.min(axis=0)
-    return [
-        (float(best[c]), Hypothesis(family, int(c), points[losses[:, c].argmin()]))
-        for c in np.argsort(best, kind="stable")
-    ]
+def _nested_starts(
+    family: Family, hypotheses: Iterable[Hypothesis]
+) -> Iterator[Hypothesis]:
+    """Yield fitted members of simpler variants, as members of this family.
 
-
-def polish(starts: Starts, observations: Observations) -> tuple[float, Hypothesis]:
-    """Return the nearest member of a family, and its ρ.
-
-    All choices take a few steps from their best grid points; the nearest take more.
+    A parameter that the simpler variant does not have starts near its low end.
     """
-    if not starts[0][1].family.parameters:
-        return starts[0]
-    for iterations, finalists in ROUNDS:
-        refined: Starts = []
-        for _, start in starts:
-            refined.append(refine(start, observations, iterations))
-            if refined[-1][0] < FOUND:
-                return refined[-1]
-        starts = sorted(refined, key=lambda pair: pair[0])[:finalists]
-    return starts[0]
-
-
-def refine(
-    start: Hypothesis, observations: Observations, iterations: int = 12
-) -> tuple[float, Hypothesis]:
-    """Return the hypothesis after Gauss-Newton steps on its parameters, and its ρ.
-
-    Each step uses the smallest damping that reduces ρ.
-    """
-    family, choice = start.family, start.choice
-    lows, highs = np.transpose([p.grid(2) for p in family.parameters])
-
-    def residuals(point: Float[np.ndarray, " parameters"]) -> np.ndarray:
-        predictions = predict_family(family, point, observations.x, observations.y)
-        return observations.residuals(predictions[choice]).ravel()
-
-    best = start.coordinates
-    center = residuals(best)
-    for _ in range(iterations):
-        moved = [residuals(best + step) for step in DIFFERENCE * np.eye(len(best))]
-        jacobian = (np.array(moved) - center[None]).T / DIFFERENCE
-        normal, slope = jacobian.T @ jacobian, jacobian.T @ center
-        scale = np.diag(np.maximum(np.diag(normal), 1e-30))
-        before = center @ center
-        for damping in DAMPINGS:
-            step = np.linalg.lstsq(normal + damping * scale, slope)[0]
-            tried = np.clip(best - step, lows, highs)
-            there = residuals(tried)
-            if there @ there < before:
-                best, center = tried, there
-                break
-        if not center @ center < before * (1 - SMALLEST_GAIN):
-            break
-    counted = max(int((observations.weights > 0).sum()), 1)
-    return float(center @ center) / counted, Hypothesis(family, choice, best)
+    names = {p.name for p in family.parameters}
+    for each in hypotheses:
+        fewer = {p.name for p in each.family.parameters}
+        if each.family.name == family.name and fewer < names:
+            order = [p.name for p in each.family.parameters]
+            known = dict(zip(order, each.coordinates, strict=True))
+            coordinates = [known.get(p.name, p.grid(9)[1]) for p in family.parameters]
+            yield Hypothesis(family, each.choice, np.array(coordinates))
