@@ -571,7 +571,7 @@ GROUPS = (
 def draw(number: int, seed: int) -> tuple[Truth, int, int]:
     """Return box `number` of a seed, with d and the most examples."""
     rng = np.random.default_rng([seed, number])
-    d = int(rng.integers(2, 5))
-    n = int(rng.integers(2 * d + 4, 2 * d + 8))
+    d = int(rng.integers(2, 4))
+    n = int(rng.integers(2 * d + 4, 2 * d + 7))
     kinds, shares = zip(*GROUPS, strict=True)
     return kinds[rng.choice(len(kinds), p=shares)](rng, d, n), d, n

@@ -139,11 +139,14 @@ class Score:
         )
 
     def _excess(self, part: Bool[np.ndarray, "datasets examples"]) -> float:
-        """Return by how many standard errors the differences exceed the noise."""
+        """Return by how many standard errors the differences exceed the noise.
+
+        The error is that of two means of numbers that vary like the noise.
+        """
         noise, squares = self.observed.noise[part], self.squares[part]
-        rest = squares - noise
-        error = np.sqrt(np.mean((squares - noise) ** 2) / len(rest))
-        return float(rest.mean() / error) if error > 0 else 0.0
+        error = np.sqrt(2 * np.mean(noise**2) / len(noise))
+        excess = squares.mean() - noise.mean()
+        return float(excess / error) if error > 0 else float(np.inf * (excess > 0))
 
     def _parts(self) -> list[Bool[np.ndarray, "datasets examples"]]:
         """Return the answers of each suite, those at each n, and all of them."""
