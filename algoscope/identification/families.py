@@ -4,11 +4,11 @@ Variants of one algorithm share a name, such as gradient descent on the mean los
 say in `fixed` what is different. Of two families that fit equally well with equally
 many parameters, the earlier wins.
 
-To add a family, write its function in `filters`, `passes`, `kernels` or `robust`, and
+To add a family, write its function in `filters`, `passes`, `kernels` or `variants`, and
 add an entry to `FAMILIES`.
 """
 
-from algoscope.identification import filters, kernels, passes, robust
+from algoscope.identification import filters, kernels, passes, variants
 from algoscope.identification.family import (
     Family,
     Parameter,
@@ -106,27 +106,27 @@ FAMILIES: tuple[Family, ...] = (
         iterates=filter_iterates(filters.conjugate_gradients),
         max_steps=64,
     ),
-    Family("lasso", robust.elastic_net(), (SPARSE_PENALTY,)),
+    Family("lasso", variants.elastic_net(), (SPARSE_PENALTY,)),
     Family(
         "lasso",
-        robust.elastic_net(intercept=True),
+        variants.elastic_net(intercept=True),
         (SPARSE_PENALTY,),
         fixed=INTERCEPT,
     ),
     Family(
         "elastic_net",
-        robust.elastic_net(),
+        variants.elastic_net(),
         (SPARSE_PENALTY, Parameter("ratio", 0.02, 0.98, "linear")),
     ),
     Family(
         "elastic_net",
-        robust.elastic_net(intercept=True),
+        variants.elastic_net(intercept=True),
         (SPARSE_PENALTY, Parameter("ratio", 0.02, 0.98, "linear")),
         fixed=INTERCEPT,
     ),
     Family("total_least_squares", filtered(filters.total_least_squares)),
-    Family("huber", robust.huber, (Parameter("delta", 0.01, 10.0),)),
-    Family("windowed_ols", robust.windowed_ols, choices=robust.window_choices),
+    Family("huber", variants.huber, (Parameter("delta", 0.01, 10.0),)),
+    Family("windowed_ols", variants.windowed_ols, choices=variants.window_choices),
     Family(
         "shrunken",
         filtered(filters.shrunken_ols),

@@ -226,7 +226,7 @@ class Survival(SavedResult):
 
     def plot(self, axes: "Axes | None" = None) -> "Figure":
         """Draw the distance against the size of every shift."""
-        from algoscope.identification.survival_figure import survival_figure
+        from algoscope.identification.figure import survival_figure
 
         return survival_figure(self, axes)
 

@@ -1,5 +1,7 @@
 """Families equal the predictors of the same name, and see the past alone."""
 
+from typing import Any, cast
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -115,7 +117,7 @@ def test_families_equal_the_predictors_of_the_same_name(name, parameters, predic
         (
             "kernel_ridge",
             {"bandwidth": 1.5, "penalty": 0.1, "kernel": "rbf"},
-            GaussianProcessRegressor(RBF(1.5), alpha=0.1, optimizer=None),
+            GaussianProcessRegressor(RBF(1.5), alpha=0.1, optimizer=cast(Any, None)),
         ),
     ],
     ids=str,

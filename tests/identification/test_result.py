@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -240,7 +241,7 @@ def test_the_figure_shows_distances_per_suite_and_n_and_the_answers():
     first = suites.lines[0]
     assert first.get_xdata() == pytest.approx([0.0036, 0.0044])
     assert len(suites.lines) == 3 + 1  # an infinite one has no line; and the limit
-    assert suites.lines[-1].get_xdata()[0] == 0.02
+    assert np.asarray(suites.lines[-1].get_xdata())[0] == 0.02
     assert per_n.lines[0].get_ydata() == pytest.approx([0.004, 0.004])
     assert answers.lines[0].get_ydata() == pytest.approx([0.5, 1.0])
 
@@ -259,4 +260,4 @@ def test_distances_of_zero_have_a_place():
     exact = replace(CANDIDATES[0], suites={"task": 0.0, "outlier": 0.0})
     found = identification(statement(candidates=[exact], suites=exact.suites))
     axes = identification_figure(found).axes[0]
-    assert min(axes.lines[0].get_xdata()) > 0
+    assert np.min(np.asarray(axes.lines[0].get_xdata())) > 0

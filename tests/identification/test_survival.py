@@ -1,5 +1,7 @@
 """Whether a match survives: distances under shifts of growing size."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -12,7 +14,7 @@ from algoscope.identification.survival import GROWING_SHIFTS, Survival
 TASK = asc.LinearRegression(dim=3)
 
 
-def measured(predictor=asc.ols, algorithm: object = "ols", **options) -> Survival:
+def measured(predictor: Any = asc.ols, algorithm: Any = "ols", **options) -> Survival:
     return asc.survives(
         predictor,
         algorithm,
