@@ -192,14 +192,14 @@ def print_comparison(comparison: "Comparison") -> None:
 
 def print_identification(found: "Identification") -> None:
     """Print the ranked candidates, the answer per regime, and the answer."""
-    names = list(found.suites)
+    names = list(found.nearest.suites)
     header = ["hypothesis", "distance", "95 % interval", *names]
     rows = [
         [
             row["hypothesis"],
             short(row["distance"]),
             f"{short(row['low'])}…{short(row['high'])}",
-            *(short(row[name]) if name in row else "" for name in names),
+            *(short(row[name]) for name in names),
         ]
         for row in found.rows()[:8]
     ]

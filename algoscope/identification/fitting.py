@@ -189,9 +189,14 @@ class Hypothesis:
 
     @property
     def name(self) -> str:
-        """For example `gd(steps=3, learning_rate=0.02)`."""
+        """For example `gd(steps=3, learning_rate=0.02)` or `ridge(penalty ≤ 1e-06)`."""
+        bounds = self.bounds
         inside = ", ".join(
-            f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
+            f"{key} {bounds[key]}"
+            if key in bounds
+            else f"{key}={value:.4g}"
+            if isinstance(value, float)
+            else f"{key}={value}"
             for key, value in self.parameters.items()
         )
         return f"{self.family.name}({inside})" if inside else self.family.name

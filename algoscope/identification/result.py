@@ -70,14 +70,14 @@ class Statement:
         if self.relation == "none":
             return (
                 f"{target} is none of the known algorithms {where} ({sure}). The "
-                f"nearest is {said(first)} at distance {above(first.distance, limit)}; "
+                f"nearest is {first.name} at distance {above(first.distance, limit)}; "
                 f"it would have to be at most {limit:g} on {self._required()}."
             )
         if self.relation == "is":
-            words = f"{target} runs {said(first)} {where}: no answer differs by more "
+            words = f"{target} runs {first.name} {where}: no answer differs by more "
             words += "than rounding or its own noise"
         else:
-            words = f"{target} behaves like {said(first)} {where}: distance "
+            words = f"{target} behaves like {first.name} {where}: distance "
             words += f"{short(first.distance)} ({short(first.low)} to "
             words += f"{short(first.high)})"
         words += f" ({sure})."
@@ -87,7 +87,7 @@ class Statement:
             words += f" Not told apart from it: {', '.join(names[:3])}{more}."
         other = self.runner_up
         if other is not None and np.isfinite(other.distance):
-            words += f" Next is {said(other)} at {short(other.distance)}."
+            words += f" Next is {other.name} at {short(other.distance)}."
         return words
 
     def _required(self) -> str:
@@ -100,23 +100,8 @@ class Statement:
         found = {}
         for each in self.candidates:
             if each.family in self.ties:
-                found.setdefault(each.family, said(each))
+                found.setdefault(each.family, each.name)
         return list(found.values())
-
-
-def said(candidate: Candidate) -> str:
-    """Return a candidate's name, with bounds in place of values at the end of a range.
-
-    Example:
-        >>> said(Candidate("ridge", "ridge(penalty=1e-06)", {"penalty": 1e-6},
-        ...     {"penalty": "≤ 1e-06"}, 0, 0, 0, {}, {}, []))
-        'ridge(penalty ≤ 1e-06)'
-    """
-    name = candidate.name
-    for key, bound in candidate.bounds.items():
-        value = candidate.parameters[key]
-        name = name.replace(f"{key}={value:.4g}", f"{key} {bound}")
-    return name
 
 
 def above(value: float, limit: float) -> str:
@@ -222,7 +207,7 @@ class Identification(SavedResult):
         """Return the hypotheses, the nearest first, with distances per suite."""
         return [
             {
-                "hypothesis": said(each),
+                "hypothesis": each.name,
                 "family": each.family,
                 "distance": each.distance,
                 "low": each.low,

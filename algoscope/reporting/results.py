@@ -102,13 +102,13 @@ def comparison_table(comparison: Comparison) -> Table:
 def identification_section(path: Path) -> Section:
     """Return a saved identification: its answer, also by regime, and the candidates."""
     found = Identification.load(path)
-    names = list(found.suites)
+    names = list(found.nearest.suites)
     rows = tuple(
         (
             row["hypothesis"],
             short(row["distance"]),
             f"{short(row['low'])} … {short(row['high'])}",
-            *(short(row[name]) if name in row else "" for name in names),
+            *(short(row[name]) for name in names),
         )
         for row in found.rows()
     )

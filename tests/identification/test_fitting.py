@@ -71,6 +71,7 @@ def test_a_fit_at_the_end_of_its_range_says_so():
     seen = observe(ridge(1e-9))
     _, nearest = polish(scan(family("ridge", "penalty"), seen).starts(), seen)
     assert nearest.bounds == {"penalty": "≤ 1e-06"}
+    assert nearest.name == "ridge(penalty ≤ 1e-06)"
     assert refine(hypothesis_of("ridge", {"penalty": 0.3}), seen, 0)[1].bounds == {}
 
 

@@ -10,7 +10,7 @@ from algoscope.foundation.files import DamagedFileError
 from algoscope.identification import Candidate, Identification, Statement
 from algoscope.identification.figure import identification_figure
 from algoscope.identification.regimes import Regime
-from algoscope.identification.result import above, said
+from algoscope.identification.result import above
 
 
 def candidate(family: str, distance: float, bounds=(), **parameters) -> Candidate:
@@ -150,11 +150,6 @@ def test_the_sentence_says_what_was_not_answered_and_what_changes():
     assert "It changes its algorithm: ridge(0.3) up to n = 1, ols from n = 2" in changed
     broken = identification(broken_symmetries={"rotation": 0.2}).sentence
     assert "it breaks a symmetry of that, rotation, by 20%" in broken
-
-
-def test_a_parameter_at_the_end_of_its_range_is_said_as_a_bound():
-    each = candidate("ridge", 0.1, bounds={"penalty": "≤ 1e-06"}.items(), penalty=1e-6)
-    assert said(each) == "ridge(penalty ≤ 1e-06)"
 
 
 def test_a_distance_is_never_printed_equal_to_the_limit_that_it_exceeds():
