@@ -100,7 +100,7 @@ def run_identify(command: Identify) -> None:
 def _survival(predictor: Any, task: Any, found: Any, command: Identify) -> Any:
     """Measure the distance to the nearest hypothesis under shifts."""
     from algoscope.identification import survives
-    from algoscope.identification.fitting import hypothesis_of
+    from algoscope.identification.hypothesis import hypothesis_of
 
     nearest = found.nearest
     return survives(

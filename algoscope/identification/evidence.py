@@ -9,7 +9,7 @@ from algoscope.comparison.linearization import implied_weights, influences
 from algoscope.comparison.metrics import cosine_similarity, squared_distance
 from algoscope.comparison.predict import held_out, is_slow, predict_queries
 from algoscope.comparison.symmetries import symmetries
-from algoscope.identification.fitting import Hypothesis
+from algoscope.identification.hypothesis import Hypothesis
 from algoscope.predictors import BlackBox, Predictor
 from algoscope.tasks.task import Task
 

@@ -22,23 +22,24 @@ from algoscope.comparison.predict import counted, predict_exactly
 from algoscope.foundation import provenance
 from algoscope.foundation.progress import Progress, shown
 from algoscope.foundation.validation import require_at_least, require_choice
-from algoscope.identification.confidence import confidence
 from algoscope.identification.evidence import broken_symmetries, gather_evidence
-from algoscope.identification.fitting import (
-    Hypothesis,
-    Observations,
-    Scan,
-    fit_families,
-    refine,
-)
-from algoscope.identification.regimes import Regime, find_change, fit_span
-from algoscope.identification.result import Candidate, Identification, Statement
+from algoscope.identification.fitting import Scan, fit_families, refine
+from algoscope.identification.hypothesis import Hypothesis
+from algoscope.identification.observations import Observations
+from algoscope.identification.result import Identification, Statement
 from algoscope.identification.scores import (
     Floor,
     Score,
     best_fitted,
     rank,
-    tied_families,
+)
+from algoscope.identification.statements import (
+    LIMIT,
+    find_regimes,
+    make_statement,
+    parameter_ranges,
+    some_answers,
+    spread,
 )
 from algoscope.identification.suites import (
     SUITES,
@@ -51,16 +52,12 @@ from algoscope.tasks.task import Task
 
 Domain = Literal["task", "everywhere"]
 
-LIMIT = 0.02  # the largest distance that is called "behaves like"
 DATASETS = 128  # by default, without those that are asked again
 TASK_DATASETS = 64  # by default, on the task alone
 CONTENDERS = 5  # nearest hypotheses, between which the contested datasets decide
 POOL = 8  # datasets to choose from, for each contested dataset
 FITTED = 40  # datasets that families are fitted to; the nearest are fitted to all
 REPEATED = 2  # datasets of each suite that are asked twice
-FOLDS = 4  # disjoint parts of the data, to each of which the winner is fitted again
-NUM_CANDIDATES = 12  # that a result keeps
-NUM_ANSWERS = 300  # that a result keeps
 
 
 def identify(
@@ -201,7 +198,7 @@ class _Inquiry:
             ranked["task"] = rank(
                 [Score.of(h, observed.only("task")) for h in fits[main][0]], floor
             )
-        made = {d: self._state(d, r, floor, observed) for d, r in ranked.items()}
+        made = {d: make_statement(d, r, floor, observed) for d, r in ranked.items()}
         chosen = self._main(made, has_task)
         order = [chosen, *(d for d in made if d != chosen)]
         return self._result(
@@ -250,37 +247,6 @@ class _Inquiry:
         answers = [hypotheses[i].predict(pool.prefixes) for i in order[:CONTENDERS]]
         return most_contested(self.pool, np.stack(answers), len(self.pool.x) // POOL)
 
-    def _state(
-        self, domain: str, ranked: list[Score], floor: Floor, observed: Observations
-    ) -> Statement:
-        """Return what is said about a domain."""
-        winner = ranked[0]
-        same = winner.is_same(floor)
-        everywhere = Score.of(winner.hypothesis, observed)
-        holds = [n for n, rho in everywhere.suites.items() if same or rho <= LIMIT]
-        required = winner.suites.values()
-        near = all(rho <= LIMIT for rho in required)
-        relation = "is" if same else "behaves like" if near else "none"
-        ties = tied_families(ranked, floor)
-        candidates = [_describe(score) for score in ranked[:NUM_CANDIDATES]]
-        return Statement(
-            domain=domain,
-            relation=relation,
-            verdict=winner.hypothesis.family.name if relation != "none" else "none",
-            confidence=confidence(
-                relation,
-                winner.distance,
-                domain,
-                len(everywhere.suites) - len(holds),
-                len(winner.hypothesis.bounds),
-            ),
-            candidates=candidates,
-            ties=[score.hypothesis.family.name for score in ties],
-            suites=everywhere.suites,
-            holds_on=holds,
-            fails_on=[name for name in everywhere.suites if name not in holds],
-        )
-
     def _result(
         self,
         statements: list[Statement],
@@ -293,7 +259,7 @@ class _Inquiry:
         main, winner = statements[0], ranked[0]
         spans = regime_spans(self.task.dim, self.num_examples)
         fitted = self.fitted.only(*dict.fromkeys(observed.suite))
-        regimes, changes_at = self._regimes(
+        regimes, changes_at = find_regimes(
             spans, ranked, scans, fitted, observed, floor, main.relation
         )
         evidence = self._evidence(winner.hypothesis, spans) if with_evidence else {}
@@ -308,7 +274,9 @@ class _Inquiry:
             verdict=main.verdict,
             relation=relation,
             parameters=main.nearest.parameters if named else {},
-            parameter_ranges=_ranges(winner.hypothesis, fitted) if named else {},
+            parameter_ranges=parameter_ranges(winner.hypothesis, fitted)
+            if named
+            else {},
             confidence=main.confidence,
             ties=main.ties,
             distance=main.nearest.distance,
@@ -331,39 +299,8 @@ class _Inquiry:
             seed=self.seed,
             versions=provenance(),
             evidence=evidence,
-            answers=_some_answers(winner),
+            answers=some_answers(winner),
         )
-
-    def _regimes(
-        self,
-        spans: list[tuple[str, int, int]],
-        ranked: list[Score],
-        scans: list[Scan],
-        fitted: Observations,
-        observed: Observations,
-        floor: Floor,
-        relation: str,
-    ) -> tuple[list[Regime], int | None]:
-        """Return the answer for every span of n, and where the algorithm changes."""
-        known = ranked[:1] if relation == "is" else ranked[:3]
-        if relation != "is":
-            change = find_change(scans, fitted, observed, floor, ranked)
-            if change is not None:
-                one, two = change
-                return [
-                    one.describe(f"up to {one.last}", LIMIT),
-                    two.describe(f"from {two.first}", LIMIT),
-                ], one.last
-        tried = [] if relation == "is" else scans
-        covered = np.flatnonzero(observed.counted.any(axis=0))
-        first, last = (covered[0], covered[-1]) if len(covered) else (1, 0)
-        answered = [(s, max(a, int(first)), min(b, int(last))) for s, a, b in spans]
-        found = [
-            (name, fit_span(a, b, tried, fitted, observed, floor, known))
-            for name, a, b in answered
-            if a <= b
-        ]
-        return [span.describe(name, LIMIT) for name, span in found if span], None
 
     def _evidence(
         self, winner: Hypothesis, spans: list[tuple[str, int, int]]
@@ -374,54 +311,3 @@ class _Inquiry:
         except PredictorFailedError as error:
             warnings.warn(f"{error} The evidence is left out.", stacklevel=4)
             return {}
-
-
-def spread(total: int, count: int) -> np.ndarray:
-    """Return about `count` indices below `total`, evenly spread."""
-    return np.unique(np.linspace(0, total - 1, min(count, total)).round().astype(int))
-
-
-def _describe(score: Score) -> Candidate:
-    low, high = score.interval
-    hypothesis = score.hypothesis
-    return Candidate(
-        family=hypothesis.family.name,
-        name=hypothesis.name,
-        parameters=hypothesis.parameters,
-        bounds=hypothesis.bounds,
-        distance=score.distance,
-        low=low,
-        high=high,
-        suites=score.suites,
-        untrimmed=score.untrimmed,
-        per_n=[float(v) if np.isfinite(v) else None for v in score.per_n],
-    )
-
-
-def _some_answers(score: Score) -> dict[str, list[float]]:
-    """Return some answers of the predictor and of a hypothesis, evenly spread."""
-    observed = score.observed
-    predicted = score.hypothesis.predict(observed.prefixes)
-    rows, positions = np.nonzero(observed.counted)
-    kept = spread(len(rows), NUM_ANSWERS) if len(rows) else np.zeros(0, int)
-    rows, positions = rows[kept], positions[kept]
-    return {
-        "n": positions.astype(float).tolist(),
-        "predictor": observed.predictions[rows, positions].tolist(),
-        "hypothesis": predicted[rows, positions].tolist(),
-    }
-
-
-def _ranges(
-    winner: Hypothesis, observed: Observations
-) -> dict[str, tuple[float, float]]:
-    """Return the range of each continuous parameter over disjoint parts of the data."""
-    if not winner.family.parameters:
-        return {}
-    parts = [observed.take(slice(fold, None, FOLDS)) for fold in range(FOLDS)]
-    fitted = [refine(winner, part)[1].parameters for part in parts if part.suites]
-    fitted.append(winner.parameters)
-    return {
-        p.name: (min(f[p.name] for f in fitted), max(f[p.name] for f in fitted))
-        for p in winner.family.parameters
-    }

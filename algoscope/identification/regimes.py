@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from algoscope.identification.fitting import Observations, Scan, polish
+from algoscope.identification.fitting import Scan, polish
+from algoscope.identification.observations import Observations
 from algoscope.identification.scores import Floor, Score, rank
 
 TRIED = 4  # families that are fitted to a span, the nearest on the grid

@@ -10,7 +10,8 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from algoscope.identification.fitting import Hypothesis, Observations
+from algoscope.identification.hypothesis import Hypothesis
+from algoscope.identification.observations import Observations
 
 KEPT = 0.8  # of the datasets of a suite, those that a hypothesis fits best
 RESAMPLES = 400  # for intervals and ties

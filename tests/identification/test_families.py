@@ -13,7 +13,7 @@ from algoscope import predictors
 from algoscope.comparison.predict import predict_exactly
 from algoscope.identification.families import FAMILIES
 from algoscope.identification.family import Parameter
-from algoscope.identification.fitting import Hypothesis, hypothesis_of
+from algoscope.identification.hypothesis import Hypothesis, hypothesis_of
 from algoscope.identification.prefixes import Prefixes
 from algoscope.identification.suites import SUITES, draw_probes
 

@@ -6,15 +6,9 @@ import pytest
 from algoscope import LinearRegression
 from algoscope.comparison.predict import predict_exactly
 from algoscope.foundation.progress import silent
-from algoscope.identification.fitting import (
-    LARGEST_RESIDUAL,
-    Observations,
-    fit_families,
-    hypothesis_of,
-    polish,
-    refine,
-    scan,
-)
+from algoscope.identification.fitting import fit_families, polish, refine, scan
+from algoscope.identification.hypothesis import hypothesis_of
+from algoscope.identification.observations import LARGEST_RESIDUAL, Observations
 from algoscope.identification.suites import SUITES, draw_probes
 from algoscope.predictors import gd, heavy_ball, ridge, sgd
 

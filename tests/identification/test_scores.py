@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from algoscope.identification.fitting import Observations, hypothesis_of
+from algoscope.identification.hypothesis import hypothesis_of
+from algoscope.identification.observations import Observations
 from algoscope.identification.scores import (
     Floor,
     Score,

@@ -9,7 +9,8 @@ from support.boxes import Boxed, ridge_answers
 from support.refusals import refuses
 
 import algoscope as asc
-from algoscope.identification.survival import GROWING_SHIFTS, Survival
+from algoscope.identification.growing_shifts import GROWING_SHIFTS
+from algoscope.identification.survival import Survival
 
 TASK = asc.LinearRegression(dim=3)
 

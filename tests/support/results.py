@@ -154,7 +154,7 @@ def save_identification(path: Path, target: str = "small") -> Path:
         num_questions=32,
         seed=0,
         versions={"python": "3.11"},
-        answers={"n": [1], "predictor": [0.5], "hypothesis": [0.4]},
+        answers={"n": [1.0], "predictor": [0.5], "hypothesis": [0.4]},
     ).save(path)
     return path
 
