@@ -57,6 +57,8 @@ TASK_DATASETS = 64  # by default, on the task alone
 CONTENDERS = 5  # nearest hypotheses, between which the contested datasets decide
 POOL = 8  # datasets to choose from, for each contested dataset
 FITTED = 40  # datasets that families are fitted to; the nearest are fitted to all
+EXACT_ON_TASK = 1e-8  # no learned model is nearer to an algorithm
+MOST_FAILURES = 3  # kinds of data on which a named program may fail
 REPEATED = 2  # datasets of each suite that are asked twice
 
 
@@ -217,10 +219,15 @@ class _Inquiry:
         everywhere = made["everywhere"].relation
         if everywhere == "is":
             return "everywhere"
-        named = made["task"].relation != "none"
-        if named and (has_task or everywhere == "none"):
-            return "task"
-        return "everywhere"
+        task = made["task"]
+        if task.relation == "none" or (everywhere != "none" and not has_task):
+            return "everywhere"
+        # A program that equals an algorithm on its task and fails on most other data is
+        # another algorithm; what was learned is never as exact.
+        exact = task.nearest.distance < EXACT_ON_TASK
+        if exact and not has_task and len(task.fails_on) > MOST_FAILURES:
+            return "everywhere"
+        return "task"
 
     def _sharpen(
         self, hypotheses: list[Hypothesis], seen: Observations, tested: Observations

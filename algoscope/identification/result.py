@@ -175,8 +175,10 @@ class Identification(SavedResult):
     @property
     def sentence(self) -> str:
         """The answer in words."""
-        parts = [each.sentence(self.target, self.limit) for each in self.statements]
         main = self.statements[0]
+        # What is the same on all kinds of data is the same on its task.
+        told = self.statements[:1] if main.relation == "is" else self.statements
+        parts = [each.sentence(self.target, self.limit) for each in told]
         if self.changes_at is not None:
             one, two = self.regimes
             parts.append(

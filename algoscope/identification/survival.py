@@ -70,7 +70,7 @@ class Survival(SavedResult):
         >>> found = asc.survives(asc.ridge(0.01), "ols", task, num_examples=6,
         ...     num_datasets=16)
         >>> found.boundaries["smaller x"], found.boundaries["larger w"]
-        (0.1, None)
+        (0.3, None)
     """
 
     kind: ClassVar[str] = "survival"
@@ -167,6 +167,13 @@ def survives(
             one question at a time.
         seed: of the datasets.
         progress: True for progress bars, False for none, or a function to call.
+
+    Example:
+        >>> import algoscope as asc
+        >>> task = asc.LinearRegression(dim=2)
+        >>> few = {"num_examples": 6, "num_datasets": 16}
+        >>> asc.survives(asc.sgd(0.01), "sgd(0.01)", task, **few).sentence[:31]
+        'SGD(0.01) is 0 from SGD(0.01) o'
     """
     task, room = asked_on(predictor, task, num_examples)
     num_examples = num_examples or min(room, DEFAULT_EXAMPLES)
