@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from algoscope.ground_truth import LabelledLearner as LabelledLearner
     from algoscope.ground_truth import write_ground_truth as write_ground_truth
     from algoscope.identification import Identification as Identification
+    from algoscope.identification import Survival as Survival
     from algoscope.identification import identify as identify
+    from algoscope.identification import survives as survives
     from algoscope.layerwise import LayersConfig as LayersConfig
     from algoscope.layerwise import LayersResult as LayersResult
     from algoscope.layerwise import layers as layers
@@ -115,7 +117,7 @@ _HOMES = {
     "experiments.experiment": "reproduce",
     "experiments.record": "Record",
     "ground_truth": "LabelledLearner write_ground_truth",
-    "identification": "Identification identify",
+    "identification": "Identification Survival identify survives",
     "layerwise": "LayersConfig LayersResult layers readouts",
     "model.checkpoints": "shipped_models",
     "model.learner": "InContextLearner",

@@ -222,22 +222,22 @@ def print_comparison(comparison: "Comparison") -> None:
 
 def print_identification(found: "Identification") -> None:
     """Print the ranked candidates, the answer per regime, and the answer."""
-    names = [regime.name for regime in found.regimes]
+    names = list(found.nearest.suites)
     header = ["hypothesis", "distance", "95 % interval", *names]
     rows = [
         [
-            candidate.name,
-            short(candidate.distance),
-            f"{short(candidate.low)}…{short(candidate.high)}",
-            *(short(candidate.regimes[name]) for name in names),
+            row["hypothesis"],
+            short(row["distance"]),
+            f"{short(row['low'])}…{short(row['high'])}",
+            *(short(row[name]) for name in names),
         ]
-        for candidate in found.candidates[:8]
+        for row in found.rows()[:8]
     ]
     print_table(f"Which algorithm is {found.target}?", header, rows)
     for regime in found.regimes:
         span = "–".join(map(str, sorted({regime.first, regime.last})))
         show(
-            f"{regime.name} (n = {span}): {regime.verdict}; nearest {regime.nearest} "
+            f"{regime.name} (n = {span}): {regime.relation}; nearest {regime.nearest} "
             f"at {short(regime.distance)}"
         )
     show(found.sentence)

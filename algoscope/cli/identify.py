@@ -2,15 +2,17 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from algoscope.cli.console import (
     Target,
     find_target,
     print_identification,
+    print_table,
     stopping_cleanly,
 )
 from algoscope.foundation.files import json_text
+from algoscope.foundation.text import short
 
 
 @dataclass(frozen=True)
@@ -23,9 +25,11 @@ class Identify:
     num_examples: int | None = None
     """The most examples before a query. By default 20, or what a model has room for."""
     num_datasets: int | None = None
-    """Datasets to ask about. By default 192, and 96 for what is not run by JAX."""
+    """Datasets to ask about. By default 128, and 64 with --domain task."""
     domain: Literal["task", "everywhere"] | None = None
-    """Where the answer must hold. By default a model's task, everywhere for others."""
+    """What to speak about: its task alone, or all kinds of data. By default both."""
+    shifts: bool = False
+    """Also measure whether the match survives shifts of growing size."""
     noise_variance: float | None = None
     """σ² of the task. By default as a model was trained, otherwise 0."""
     prior_variance: float | None = None
@@ -35,13 +39,19 @@ class Identify:
     timeout: float = 60.0
     """Seconds after which an answer counts as missing."""
     out: Path | None = None
-    """Write the identification to this file."""
+    """Write the identification to this file; what --shifts finds beside it."""
+    figure: Path | None = None
+    """Draw the identification, or with --shifts the shifts, into this file."""
     json: bool = False
     """Print the identification as JSON."""
 
 
 def run_identify(command: Identify) -> None:
     """Say which algorithm the target runs."""
+    if command.figure:
+        from algoscope.foundation.plotting import require_ending
+
+        require_ending(command.figure)
     from algoscope.identification import identify
 
     predictor, task = find_target(command)
@@ -54,9 +64,49 @@ def run_identify(command: Identify) -> None:
             domain=command.domain,
             seed=command.seed,
         )
+    survival = None
+    if command.shifts:
+        with stopping_cleanly():
+            survival = _survival(predictor, task, found, command)
     if command.out:
         found.save(command.out)
+        if survival:
+            survival.save(command.out.with_suffix(".shifts.json"))
+    if command.figure:
+        from algoscope.foundation.plotting import save_figure
+
+        save_figure((survival or found).plot(), command.figure)
     if command.json:
-        print(json_text(asdict(found)))
+        more = {"survival": asdict(survival)} if survival else {}
+        print(json_text({**asdict(found), **more}))
         return
     print_identification(found)
+    if survival:
+        rows = [
+            [
+                each.shift,
+                f"{each.unit} {each.size:g}",
+                short(each.distance),
+                f"{short(each.low)}…{short(each.high)}",
+                "" if each.distance <= survival.limit else "left",
+            ]
+            for each in survival.distances
+        ]
+        header = ["shift", "size", "distance", "95 % interval", ""]
+        print_table(f"Does it stay {survival.algorithm}?", header, rows)
+        show(survival.sentence)
+
+
+def _survival(predictor: Any, task: Any, found: Any, command: Identify) -> Any:
+    """Measure the distance to the nearest hypothesis under shifts."""
+    from algoscope.identification import survives
+    from algoscope.identification.hypothesis import hypothesis_of
+
+    nearest = found.nearest
+    return survives(
+        predictor,
+        hypothesis_of(nearest.family, nearest.parameters),
+        task,
+        num_examples=command.num_examples,
+        seed=command.seed,
+    )

@@ -3,3 +3,6 @@
 from algoscope.identification.identify import identify as identify
 from algoscope.identification.result import Candidate as Candidate
 from algoscope.identification.result import Identification as Identification
+from algoscope.identification.result import Statement as Statement
+from algoscope.identification.survival import Survival as Survival
+from algoscope.identification.survival import survives as survives

@@ -1,259 +1,263 @@
-"""Fitting families to the answers of a predictor: a grid, then Gauss-Newton steps.
+"""Fitting families to the answers of a predictor: a grid, then Gauss-Newton steps."""
 
-The distance between a hypothesis A and the predictor f is
-
-    ρ = mean over datasets i and prefixes n ≥ 1 of (f − A)² / cᵢ,
-
-where cᵢ is the mean square of the labels of dataset i plus that of the predictions, so
-that a dataset does not count more because its numbers are large. ρ = 0 means that both
-are the same function.
-"""
-
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
 from itertools import product
-from typing import Any
 
-import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from algoscope.comparison.predict import Inputs, Labels, run_in_batches
 from algoscope.foundation.progress import Progress, Steps
-from algoscope.identification.families import FAMILIES, Family
-from algoscope.model.tokens import append_query
+from algoscope.identification.families import FAMILIES
+from algoscope.identification.family import Family, Points
+from algoscope.identification.hypothesis import Hypothesis, points_at
+from algoscope.identification.observations import Observations
+from algoscope.identification.prefixes import Prefixes
 
-BLOCK = 48  # datasets in one compiled call
-GRID_SIZE = {0: 1, 1: 36, 2: 9}  # points per parameter, by the number of parameters
-ROUNDS = ((6, 4), (12, 1))  # Gauss-Newton steps, and how many choices remain after them
+GRID_SIZE = {0: 1, 1: 41, 2: 9}  # points per parameter, by the number of parameters
+SCANNED_STEPS = 64  # of iterative families, on the grid; the search goes on from there
+STARTS = 2  # choices or numbers of steps that are polished
+FIRST_ROUND, LAST_ROUND = 5, 15  # Gauss-Newton steps
 SMALLEST_GAIN = 1e-3  # a step that reduces ρ by a smaller share is the last
 DIFFERENCE = 1e-6  # for numerical derivatives
-FOUND = 1e-12  # at a smaller ρ the algorithm is found, and others need not be tried
-ALWAYS_POLISHED = 6  # nearest families, polished even if the algorithm is found
-LARGEST_RESIDUAL = 1e6  # larger residuals, and NaN, count as this
+FOUND = 1e-14  # at a smaller ρ the algorithm is found, and others need not be tried
+ALWAYS_POLISHED = 8  # nearest families, polished even if the algorithm is found
+FAR = 10.0  # times the nearest: too far after the first round to be polished further
+CLEAR = 1e-6  # a smaller ρ is not used to leave others out: they may be exact
+HOPELESS = 30.0  # times the nearest: too far on the grid to be polished
 DAMPINGS = (0.0, 1e-3, 0.1, 10.0, 1e3)
 
 
-@dataclass(frozen=True)
-class Observations:
-    """Datasets, and what the predictor answered at every position of each."""
-
-    x: Inputs
-    y: Labels
-    predictions: Labels  # NaN where there is no answer
-
-    @cached_property
-    def weights(self) -> Labels:
-        """Return 1/cᵢ at each position that counts, 0 where there is no answer."""
-        counted = np.isfinite(self.predictions)
-        counted[:, 0] = False  # before the first example nothing has been learned
-        size = np.where(counted, self.predictions, 0) ** 2
-        sums = np.sum(size, axis=1) / np.maximum(counted.sum(axis=1), 1)
-        scale = sums + np.mean(self.y**2, axis=1)
-        return counted / np.where(scale > 0, scale, 1)[:, None]
-
-    def residuals(
-        self, hypotheses: Float[np.ndarray, "*some datasets examples"]
-    ) -> Float[np.ndarray, "*some datasets examples"]:
-        """Return (A − f)/√cᵢ, 0 where there is no answer."""
-        weights = self.weights
-        with np.errstate(invalid="ignore", over="ignore"):
-            differences = (hypotheses - self.predictions) * np.sqrt(weights)
-        numbers = np.nan_to_num(differences, nan=LARGEST_RESIDUAL)
-        bounded = np.clip(numbers, -LARGEST_RESIDUAL, LARGEST_RESIDUAL)
-        return np.where(weights > 0, bounded, 0.0)
-
-    def distances(
-        self, hypotheses: Float[np.ndarray, "*some datasets examples"]
-    ) -> Float[np.ndarray, "*some datasets"]:
-        """Return the mean over prefixes of (f − A)²/cᵢ for every dataset."""
-        counted = np.maximum((self.weights > 0).sum(axis=1), 1)
-        return np.sum(self.residuals(hypotheses) ** 2, axis=-1) / counted
-
-    def take(self, index: slice | np.ndarray) -> "Observations":
-        """Return the datasets at these indices."""
-        return Observations(self.x[index], self.y[index], self.predictions[index])
-
-    def join(self, other: "Observations") -> "Observations":
-        """Return the datasets of both."""
-        return Observations(
-            np.concatenate([self.x, other.x]),
-            np.concatenate([self.y, other.y]),
-            np.concatenate([self.predictions, other.predictions]),
-        )
-
-
-@partial(jax.jit, static_argnames="family")
-def _predict(
-    family: Family,
-    point: Float[Array, " parameters"],
-    x: Float[Array, "datasets examples dim"],
-    y: Float[Array, "datasets examples"],
-) -> Float[Array, "datasets choices examples"]:
-    values = {p.name: p.value(point[i]) for i, p in enumerate(family.parameters)}
-    return jax.vmap(partial(family.predict, **values))(x, y)
-
-
-def predict_family(
-    family: Family, point: Float[np.ndarray, " parameters"], x: Inputs, y: Labels
-) -> Float[np.ndarray, "choices datasets examples"]:
-    """Return the predictions of all choices at a point of the search, in float64.
-
-    Datasets are processed in blocks of one size, so that each family compiles once.
-    """
-    with jax.enable_x64(True):
-        predictions = run_in_batches(partial(_predict, family, point), x, y, BLOCK)
-    return np.moveaxis(predictions, 1, 0)
-
-
 @dataclass(frozen=True, eq=False)
-class Hypothesis:
-    """One member of a family: a choice, and coordinates of its parameters."""
+class Scan:
+    """What a grid found: all members that were tried, and their ρ at every n."""
 
     family: Family
-    choice: int
-    coordinates: Float[np.ndarray, " parameters"]
+    members: list[Hypothesis]
+    squares: Float[np.ndarray, "members examples"]  # per n, weighted by suite
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The values of all parameters by name."""
-        return {
-            **self.family.choices[self.choice],
-            **self._continuous,
-            **dict(self.family.fixed),
-        }
-
-    @property
-    def _continuous(self) -> dict[str, float]:
-        return {
-            p.name: float(p.value(float(c)))
-            for p, c in zip(self.family.parameters, self.coordinates, strict=True)
-        }
-
-    @property
-    def name(self) -> str:
-        """For example `gd(steps=3, learning_rate=0.02)`."""
-        inside = ", ".join(
-            f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
-            for key, value in self.parameters.items()
-        )
-        return f"{self.family.name}({inside})" if inside else self.family.name
-
-    def __call__(
-        self,
-        x: Float[Array, "examples dim"],
-        y: Float[Array, " examples"],
-        query: Float[Array, " dim"],
-        /,
-    ) -> Float[Array, ""]:
-        """Return the prediction for a query, so that a hypothesis is a predictor."""
-        return self.predict_prefixes(*append_query(x, y, query))[-1]
-
-    def predict_prefixes(
-        self, x: Float[Array, "examples dim"], y: Float[Array, " examples"], /
-    ) -> Float[Array, " examples"]:
-        """Return the prediction at each xᵢ from the examples before it."""
-        return self.family.predict(x, y, **self._continuous)[self.choice]
-
-    def predict(self, x: Inputs, y: Labels) -> Labels:
-        """Return the predictions at every position of every dataset, in float64."""
-        return predict_family(self.family, self.coordinates, x, y)[self.choice]
+    def starts(
+        self, first: int = 1, last: int | None = None
+    ) -> list[tuple[float, Hypothesis]]:
+        """Return each choice at its best point for a span of n, the nearest first."""
+        part = slice(first, None if last is None else last + 1)
+        losses = self.squares[:, part].sum(axis=1)
+        losses = losses / max(len(range(*part.indices(self.squares.shape[1]))), 1)
+        best: dict[tuple, tuple[float, Hypothesis]] = {}
+        for loss, member in zip(losses, self.members, strict=True):
+            key = tuple(member.choice.items())
+            if key not in best or loss < best[key][0]:
+                best[key] = (float(loss), member)
+        return sorted(best.values(), key=lambda pair: pair[0])
 
 
-Starts = list[tuple[float, Hypothesis]]  # with ρ, the nearest first
+def scan(family: Family, observations: Observations) -> Scan:
+    """Return the members of a family on a grid, with their ρ."""
+    size = GRID_SIZE[len(family.parameters)]
+    grids = [p.grid(size) for p in family.parameters]
+    coordinates = np.array(list(product(*grids))).reshape(
+        size ** len(grids), len(grids)
+    )
+    points = points_at(family, coordinates)
+    weights = observations.shares / np.maximum(observations.counted.mean(axis=1), 1e-9)
+    members, squares = [], []
+    for choice, answers in _tried(family, observations.prefixes, points):
+        found = observations.squares(answers)
+        squares.append(np.einsum("pbn,b->pn", found, weights))
+        members += [Hypothesis(family, choice, each) for each in coordinates]
+    return Scan(family, members, np.concatenate(squares))
 
 
-def fit_families(observations: Observations, progress: Progress) -> list[Hypothesis]:
-    """Return the nearest member of every family, in the order of `FAMILIES`.
+def _tried(family: Family, prefixes: Prefixes, points: Points):
+    """Yield every choice with its predictions at all points."""
+    if family.iterates is None:
+        for choice in family.choices(prefixes):
+            yield choice, family.answers(prefixes, points, choice)
+        return
+    last = min(family.max_steps, SCANNED_STEPS)
+    steps = family.iterates(prefixes, points)
+    for k in range(1, last + 1):
+        yield {"steps": k}, next(steps)
+
+
+def polish(
+    starts: list[tuple[float, Hypothesis]],
+    observations: Observations,
+    nearest: float = np.inf,
+) -> tuple[float, Hypothesis]:
+    """Return the nearest member of a family, and its ρ.
+
+    The best choices take a few Gauss-Newton steps from their grid points, then the
+    number of steps of an iterative family is varied while that helps, then the nearest
+    takes more Gauss-Newton steps. What is then still far from `nearest`, the smallest ρ
+    of another family, is left as it is.
+    """
+    family = starts[0][1].family
+    refined = [refine(start, observations, FIRST_ROUND) for _, start in starts[:STARTS]]
+    best = min(refined, key=lambda pair: pair[0])
+    if best[0] > FAR * nearest:
+        return best
+    if family.iterates is not None and family.parameters:
+        best = _climb(best, observations)
+    if not family.parameters:
+        return best
+    return refine(best[1], observations, LAST_ROUND)
+
+
+def _climb(
+    best: tuple[float, Hypothesis], observations: Observations
+) -> tuple[float, Hypothesis]:
+    """Return a better number of steps, if there is one: first far away, then near.
+
+    α·k is held constant at the start: k steps are then nearly the same function.
+    """
+    for stride in (16, 4, 1):
+        improved = True
+        while improved:
+            improved = False
+            for sign in (1, -1):
+                moved = _with_steps(best[1], best[1].choice["steps"] + sign * stride)
+                if moved is None:
+                    continue
+                tried = refine(moved, observations, FIRST_ROUND)
+                if tried[0] < best[0] * (1 - SMALLEST_GAIN):
+                    best, improved = tried, True
+                    break
+    return best
+
+
+def _with_steps(hypothesis: Hypothesis, steps: int) -> Hypothesis | None:
+    family = hypothesis.family
+    if not 1 <= steps <= family.max_steps:
+        return None
+    coordinates = hypothesis.coordinates.copy()
+    names = [p.name for p in family.parameters]
+    if "learning_rate" in names:
+        place = names.index("learning_rate")
+        coordinates[place] += np.log(hypothesis.choice["steps"] / steps)
+    return Hypothesis(family, {"steps": steps}, coordinates)
+
+
+def refine(
+    start: Hypothesis, observations: Observations, iterations: int = LAST_ROUND
+) -> tuple[float, Hypothesis]:
+    """Return the hypothesis after Gauss-Newton steps on its parameters, and its ρ.
+
+    Each step uses the damping that reduces ρ most.
+    """
+    family, prefixes = start.family, observations.prefixes
+    if not family.parameters:
+        rest = observations.weighted(start.predict(prefixes))
+        return float(rest @ rest), start
+    lows, highs = np.transpose([p.grid(2) for p in family.parameters])
+    best = np.clip(start.coordinates, lows, highs)
+
+    def residuals(points: Float[np.ndarray, "points parameters"]) -> np.ndarray:
+        values = points_at(family, points)
+        return observations.weighted(family.answers(prefixes, values, start.choice))
+
+    size = len(best)
+    moves = np.concatenate([np.zeros((1, size)), DIFFERENCE * np.eye(size)])
+    moves[1:] *= np.where(best + DIFFERENCE > highs, -1, 1)[:, None]
+    loss = np.inf
+    for _ in range(iterations):
+        here = residuals(best + moves)
+        center = here[0]
+        loss = float(center @ center)
+        signs = np.diag(moves[1:])
+        jacobian = ((here[1:] - center) / signs[:, None]).T
+        normal, slope = jacobian.T @ jacobian, jacobian.T @ center
+        scale = np.diag(np.maximum(np.diag(normal), 1e-30))
+        steps = [np.linalg.lstsq(normal + a * scale, slope)[0] for a in DAMPINGS]
+        tried = np.clip(best - np.array(steps), lows, highs)
+        losses = np.sum(residuals(tried) ** 2, axis=1)
+        winner = int(np.argmin(losses))
+        if not losses[winner] < loss:
+            break
+        best, gained = tried[winner], losses[winner] < loss * (1 - SMALLEST_GAIN)
+        loss = float(losses[winner])
+        if not gained:
+            break
+    return loss, Hypothesis(family, start.choice, best)
+
+
+def fit_families(
+    observations: Observations, progress: Progress
+) -> tuple[list[Hypothesis], list[Scan]]:
+    """Return the nearest member of every family, in the order of `FAMILIES`, and scans.
 
     Families are polished in the order of their distance on the grid. Once the algorithm
     is found, only the nearest families are still polished.
     """
-    scanned = []
+    scans = []
     steps = Steps(progress, "trying families", len(FAMILIES))
     for family in FAMILIES:
-        scanned.append(scan(family, observations))
+        scans.append(scan(family, observations))
         steps.add(note=family.name)
-    found, hypotheses = False, {}
+    starts = [each.starts() for each in scans]
+    nearest, found, hypotheses, losses = np.inf, np.inf, {}, {}
     steps = Steps(progress, "fitting families", len(FAMILIES))
-    order = sorted(range(len(scanned)), key=lambda index: scanned[index][0][0])
+    order = sorted(range(len(scans)), key=lambda index: starts[index][0][0])
     for place, index in enumerate(order):
-        loss, hypothesis = scanned[index][0]
-        if not found or place < ALWAYS_POLISHED:
-            loss, hypothesis = polish(scanned[index], observations)
-        steps.add(note=hypothesis.family.name)
-        found = found or loss < FOUND
-        hypotheses[index] = hypothesis
-    return [hypotheses[index] for index in range(len(scanned))]
+        loss, hypothesis = starts[index][0]
+        family = hypothesis.family
+        known = max(nearest, CLEAR)
+        hopeless = len(family.parameters) < 2 and loss > HOPELESS * known
+        needed = family.complexity < found and not hopeless
+        if place < ALWAYS_POLISHED or needed:
+            loss, hypothesis = polish(starts[index], observations, known)
+            for start in _nested_starts(family, hypotheses.values()):
+                tried = refine(start, observations, LAST_ROUND)
+                loss, hypothesis = min((loss, hypothesis), tried, key=lambda p: p[0])
+        steps.add(note=family.name)
+        nearest = min(nearest, loss)
+        if loss < FOUND:
+            found = min(found, family.complexity)
+        hypotheses[index], losses[index] = hypothesis, loss
+    best = hypotheses[min(losses, key=losses.__getitem__)]
+    for index in range(len(scans)):
+        start = _simpler_start(scans[index].family, best)
+        if start is not None:
+            loss, hypothesis = refine(start, observations)
+            if loss < losses[index]:
+                hypotheses[index] = hypothesis
+    return [hypotheses[index] for index in range(len(scans))], scans
 
 
-def scan(family: Family, observations: Observations) -> Starts:
-    """Return each choice of a family at its best point of a grid."""
-    size = GRID_SIZE[len(family.parameters)]
-    grids = [p.grid(size) for p in family.parameters]
-    points = np.array(list(product(*grids))).reshape(size ** len(grids), len(grids))
-    losses = np.stack(
-        [
-            observations.distances(
-                predict_family(family, point, observations.x, observations.y)
-            ).mean(axis=-1)
-            for point in points
-        ]
-    )  # points, choices
-    best = losses.min(axis=0)
-    return [
-        (float(best[c]), Hypothesis(family, int(c), points[losses[:, c].argmin()]))
-        for c in np.argsort(best, kind="stable")
-    ]
+def _simpler_start(family: Family, best: Hypothesis) -> Hypothesis | None:
+    """Return the member of a simpler family with the parameters that both share.
 
-
-def polish(starts: Starts, observations: Observations) -> tuple[float, Hypothesis]:
-    """Return the nearest member of a family, and its ρ.
-
-    All choices take a few steps from their best grid points; the nearest take more.
+    Gradient descent with a rate near divergence is hard to find on a grid, and easy to
+    find as Nesterov's method without momentum.
     """
-    if not starts[0][1].family.parameters:
-        return starts[0]
-    for iterations, finalists in ROUNDS:
-        refined: Starts = []
-        for _, start in starts:
-            refined.append(refine(start, observations, iterations))
-            if refined[-1][0] < FOUND:
-                return refined[-1]
-        starts = sorted(refined, key=lambda pair: pair[0])[:finalists]
-    return starts[0]
+    known = dict(
+        zip((p.name for p in best.family.parameters), best.coordinates, strict=True)
+    )
+    alike = (family.iterates is None) == (best.family.iterates is None)
+    names = [p.name for p in family.parameters]
+    if (
+        family.complexity >= best.family.complexity
+        or not alike
+        or not names
+        or not set(names) <= set(known)
+        or (family.iterates is None and family.choices is not best.family.choices)
+    ):
+        return None
+    return Hypothesis(family, best.choice, np.array([known[name] for name in names]))
 
 
-def refine(
-    start: Hypothesis, observations: Observations, iterations: int = 12
-) -> tuple[float, Hypothesis]:
-    """Return the hypothesis after Gauss-Newton steps on its parameters, and its ρ.
+def _nested_starts(
+    family: Family, hypotheses: Iterable[Hypothesis]
+) -> Iterator[Hypothesis]:
+    """Yield fitted members of simpler variants, as members of this family.
 
-    Each step uses the smallest damping that reduces ρ.
+    A parameter that the simpler variant does not have starts near its low end.
     """
-    family, choice = start.family, start.choice
-    lows, highs = np.transpose([p.grid(2) for p in family.parameters])
-
-    def residuals(point: Float[np.ndarray, " parameters"]) -> np.ndarray:
-        predictions = predict_family(family, point, observations.x, observations.y)
-        return observations.residuals(predictions[choice]).ravel()
-
-    best = start.coordinates
-    center = residuals(best)
-    for _ in range(iterations):
-        moved = [residuals(best + step) for step in DIFFERENCE * np.eye(len(best))]
-        jacobian = (np.array(moved) - center[None]).T / DIFFERENCE
-        normal, slope = jacobian.T @ jacobian, jacobian.T @ center
-        scale = np.diag(np.maximum(np.diag(normal), 1e-30))
-        before = center @ center
-        for damping in DAMPINGS:
-            step = np.linalg.lstsq(normal + damping * scale, slope)[0]
-            tried = np.clip(best - step, lows, highs)
-            there = residuals(tried)
-            if there @ there < before:
-                best, center = tried, there
-                break
-        if not center @ center < before * (1 - SMALLEST_GAIN):
-            break
-    counted = max(int((observations.weights > 0).sum()), 1)
-    return float(center @ center) / counted, Hypothesis(family, choice, best)
+    names = {p.name for p in family.parameters}
+    for each in hypotheses:
+        fewer = {p.name for p in each.family.parameters}
+        if each.family.name == family.name and fewer < names:
+            order = [p.name for p in each.family.parameters]
+            known = dict(zip(order, each.coordinates, strict=True))
+            coordinates = [known.get(p.name, p.grid(9)[1]) for p in family.parameters]
+            yield Hypothesis(family, each.choice, np.array(coordinates))

@@ -1,48 +1,46 @@
 """Which learning algorithm does a predictor run? It is asked, and families are fitted.
 
-1. The predictor is asked on datasets, half of them to fit, half of them to test.
+1. The predictor is asked on datasets of its task and of other kinds (`suites`), half of
+   them to fit, half of them to test, and twice on a few, to see how exactly it answers.
 2. Every family of algorithms is fitted to its answers (`fitting`).
-3. It is asked again, on datasets on which the nearest hypotheses disagree (`suites`).
-4. The hypotheses are ranked by their distance on what was not fitted (`ranking`).
-5. Further evidence is gathered on a few datasets: weights, influences, symmetries.
+3. It is asked again, on datasets on which the nearest hypotheses disagree.
+4. Hypotheses are ranked on what was not fitted (`scores`), spans of n are fitted alone
+   (`regimes`), and symmetries are checked.
+5. Two statements are made, about its task and about all kinds of data, each with the
+   probability that it is right (`confidence`).
 """
 
 import warnings
+from dataclasses import replace
 from typing import Any, Literal
 
-import jax
 import numpy as np
 
 from algoscope.comparison.compare import DEFAULT_EXAMPLES, asked_on, known_task
 from algoscope.comparison.intervals import regime_spans
-from algoscope.comparison.linearization import implied_weights, influences
-from algoscope.comparison.metrics import cosine_similarity, squared_distance
-from algoscope.comparison.predict import (
-    counted,
-    held_out,
-    is_slow,
-    predict_exactly,
-    predict_queries,
-)
-from algoscope.comparison.symmetries import symmetries
+from algoscope.comparison.predict import counted, predict_exactly
 from algoscope.foundation import provenance
 from algoscope.foundation.progress import Progress, shown
 from algoscope.foundation.validation import require_at_least, require_choice
-from algoscope.identification.fitting import (
-    Hypothesis,
-    Observations,
-    fit_families,
-    refine,
-)
-from algoscope.identification.ranking import (
+from algoscope.identification.evidence import broken_symmetries, gather_evidence
+from algoscope.identification.fitting import Scan, fit_families, refine
+from algoscope.identification.hypothesis import Hypothesis
+from algoscope.identification.observations import Observations
+from algoscope.identification.result import Identification, Statement
+from algoscope.identification.scores import (
+    Floor,
+    Score,
     best_fitted,
-    confidence,
-    describe_candidate,
-    describe_regime,
     rank,
-    trimmed_mean,
 )
-from algoscope.identification.result import Identification
+from algoscope.identification.statements import (
+    LIMIT,
+    find_regimes,
+    make_statement,
+    parameter_ranges,
+    some_answers,
+    spread,
+)
 from algoscope.identification.suites import (
     SUITES,
     Probes,
@@ -54,17 +52,14 @@ from algoscope.tasks.task import Task
 
 Domain = Literal["task", "everywhere"]
 
-# The largest distance at which a hypothesis counts as the same algorithm. A learned
-# algorithm is approximate and only meant for its task; a programmed one is exact
-# everywhere, up to the tolerance of a solver.
-THRESHOLD: dict[Domain, float] = {"task": 0.05, "everywhere": 0.01}
-DATASETS, BLACK_BOX_DATASETS = 192, 96  # by default
+DATASETS = 128  # by default, without those that are asked again
+TASK_DATASETS = 64  # by default, on the task alone
 CONTENDERS = 5  # nearest hypotheses, between which the contested datasets decide
 POOL = 8  # datasets to choose from, for each contested dataset
-FITTED = 48  # datasets that families are fitted to, at least
-FOLDS = 4  # disjoint parts of the data, to each of which the winner is fitted again
-EVIDENCE_DATASETS, EVIDENCE_BLACK_BOX_DATASETS = 12, 3  # for further evidence
-MOST_INFLUENCES = 8  # examples before a query whose influence is measured
+FITTED = 40  # datasets that families are fitted to; the nearest are fitted to all
+EXACT_ON_TASK = 1e-8  # no learned model is nearer to an algorithm
+MOST_FAILURES = 3  # kinds of data on which a named program may fail
+REPEATED = 2  # datasets of each suite that are asked twice
 
 
 def identify(
@@ -86,10 +81,9 @@ def identify(
             other predictor needs it.
         num_examples: the most examples before a query, by default 20 or as many as a
             model has room for.
-        num_datasets: datasets to ask about, by default 96 for a black box and 192 for
-            a predictor that JAX runs.
-        domain: where the answer must hold: on its "task", the default for a model, or
-            "everywhere", on other kinds of data too, the default for all others.
+        num_datasets: datasets to ask about, by default 128, and 64 on the task alone.
+        domain: "task" to ask about its task alone, "everywhere" to speak about all
+            kinds of data only; by default both are answered.
         seed: of the datasets.
         with_evidence: whether to measure implied weights, influences and symmetries
             too; without them it is faster.
@@ -99,204 +93,228 @@ def identify(
         >>> import algoscope as asc
         >>> data = asc.LinearRegression(dim=2)
         >>> found = asc.identify(asc.ridge(0.3), data, num_examples=8, num_datasets=32)
-        >>> found.verdict, round(found.parameters["penalty"], 3)
-        ('ridge', 0.3)
+        >>> found.relation, found.verdict, round(found.parameters["penalty"], 3)
+        ('is', 'ridge', 0.3)
     """
     task, room = asked_on(predictor, task, num_examples)
     num_examples = num_examples or min(room, DEFAULT_EXAMPLES)
     require_at_least("num_examples", num_examples, 2)
     if num_datasets is None:
-        num_datasets = BLACK_BOX_DATASETS if is_slow(predictor) else DATASETS
+        num_datasets = TASK_DATASETS if domain == "task" else DATASETS
     require_at_least("num_datasets", num_datasets, 16)
     require_at_least("seed", seed, 0)
-    if domain is None:
-        domain = "task" if known_task(predictor) else "everywhere"
-    require_choice("domain", domain, THRESHOLD)
+    if domain is not None:
+        require_choice("domain", domain, ("task", "everywhere"))
     with shown(progress) as report:
-        return _identify(
-            counted(predictor, report),
+        return _Inquiry(
+            counted(predictor, report), task, num_examples, num_datasets, domain, seed
+        ).run(known_task(predictor) is not None, with_evidence, report)
+
+
+class _Inquiry:
+    """One run of `identify`: what was asked, and what follows from it."""
+
+    def __init__(
+        self,
+        predictor: Predictor | BlackBox,
+        task: Task,
+        num_examples: int,
+        num_datasets: int,
+        domain: Domain | None,
+        seed: int,
+    ):
+        self.predictor, self.task, self.seed = predictor, task, seed
+        self.num_examples, self.domain = num_examples, domain
+        self.suites = ("task",) if domain == "task" else SUITES
+        half = num_datasets // 2
+        self.to_fit, self.to_test, self.pool = draw_probes(
+            self.suites,
             task,
-            num_examples=num_examples,
-            num_datasets=num_datasets,
-            domain=domain,
+            sizes=(half, half, POOL * max(half // 4, 1)),
+            num_examples=num_examples + 1,
             seed=seed,
-            with_evidence=with_evidence,
-            progress=report,
+        )
+        self.num_asked = self.num_answered = 0
+
+    def ask(self, probes: Probes) -> Observations:
+        """Return the predictor's answers."""
+        answers = predict_exactly(self.predictor, probes.x, probes.y)
+        found = Observations(
+            probes.x, probes.y, answers.astype(np.float64), tuple(probes.suite)
+        )
+        self.num_asked += found.predictions[:, 1:].size
+        self.num_answered += int(found.counted.sum())
+        return found
+
+    def measure_floor(self) -> Floor:
+        """Return how exactly the predictor answers: asked twice, and in other words."""
+        first = [self.to_fit.suite.index(name) for name in self.suites]
+        rows = np.concatenate([np.arange(i, i + REPEATED) for i in first])
+        rows = rows[rows < len(self.to_fit.x)]
+        probes = self.to_fit.take(rows)
+        order = np.random.default_rng(self.seed).permutation(self.task.dim)
+        again = self.ask(probes)
+        turned = self.ask(Probes(probes.x[..., order], probes.y, probes.suite))
+        once = self.fitted.take(rows)
+        twice = once.squares(again.predictions)[once.counted] / 2
+        moved = once.squares(turned.predictions)[once.counted]
+        return Floor(
+            noise=float(twice.mean()) if twice.size else 0.0,
+            rounding=float(np.quantile(moved, 0.9)) if moved.size else 0.0,
         )
 
+    def ask_again(self, observed: Observations) -> Observations:
+        """Return the observations with a second answer to every question."""
+        probes = Probes(observed.x, observed.y, list(observed.suite))
+        return replace(observed, again=self.ask(probes).predictions)
 
-def _identify(
-    predictor: Predictor | BlackBox,
-    task: Task,
-    *,
-    num_examples: int,
-    num_datasets: int,
-    domain: Domain,
-    seed: int,
-    with_evidence: bool,
-    progress: Progress,
-) -> Identification:
-    """Return the answer; all arguments have been checked."""
-    to_fit, to_test, pool = draw_probes(
-        ("task",) if domain == "task" else SUITES,
-        task,
-        sizes=(num_datasets // 2, num_datasets // 2, POOL * num_datasets // 4),
-        num_examples=num_examples + 1,
-        seed=seed,
-    )
+    def run(
+        self, has_task: bool, with_evidence: bool, progress: Progress
+    ) -> Identification:
+        """Return the answer."""
+        self.fitted, tested = self.ask(self.to_fit), self.ask(self.to_test)
+        floor = self.measure_floor()
+        if floor.is_noisy:
+            self.fitted, tested = map(self.ask_again, (self.fitted, tested))
+        views: dict[str, tuple[str, ...]] = {"task": ("task",), "everywhere": SUITES}
+        wanted = [self.domain] if self.domain else ["everywhere", "task"]
+        fits: dict[str, tuple[list[Hypothesis], list[Scan]]] = {}
+        for domain in wanted:
+            seen = self.fitted.only(*views[domain])
+            sample = seen.take(spread(len(seen.x), FITTED))
+            hypotheses, scans = fit_families(sample, progress)
+            fits[domain] = (self._sharpen(hypotheses, seen, tested), scans)
+            scored = [Score.of(h, seen) for h in fits[domain][0]]
+            if any(score.is_same(floor) for score in scored):
+                break  # found: on all kinds of data, so on its task too
+        main = next(iter(fits))
+        contested = self._contested(fits[main][0], tested.only(*views[main]))
+        observed = tested.join(self.ask(contested)) if len(contested.x) else tested
+        ranked = {
+            domain: rank(
+                [Score.of(h, observed.only(*views[domain])) for h in hypotheses], floor
+            )
+            for domain, (hypotheses, _) in fits.items()
+        }
+        if self.domain is None and "task" not in ranked:
+            ranked["task"] = rank(
+                [Score.of(h, observed.only("task")) for h in fits[main][0]], floor
+            )
+        made = {d: make_statement(d, r, floor, observed) for d, r in ranked.items()}
+        chosen = self._main(made, has_task)
+        order = [chosen, *(d for d in made if d != chosen)]
+        return self._result(
+            [made[d] for d in order],
+            ranked[chosen],
+            fits.get(chosen, fits[main])[1],
+            observed.only(*views[chosen]),
+            floor,
+            with_evidence,
+        )
 
-    def ask(probes: Probes) -> Observations:
-        answers = predict_exactly(predictor, probes.x, probes.y)
-        return Observations(probes.x, probes.y, answers.astype(np.float64))
+    def _main(self, made: dict[str, Statement], has_task: bool) -> str:
+        """Return the domain of the main statement."""
+        if len(made) == 1:
+            return next(iter(made))
+        everywhere = made["everywhere"].relation
+        if everywhere == "is":
+            return "everywhere"
+        task = made["task"]
+        if task.relation == "none" or (everywhere != "none" and not has_task):
+            return "everywhere"
+        # A program that equals an algorithm on its task and fails on most other data is
+        # another algorithm; what was learned is never as exact.
+        exact = task.nearest.distance < EXACT_ON_TASK
+        if exact and not has_task and len(task.fails_on) > MOST_FAILURES:
+            return "everywhere"
+        return "task"
 
-    training, testing = ask(to_fit), ask(to_test)
-    sample = training.take(slice(None, None, max(len(training.x) // FITTED, 1)))
-    hypotheses = fit_families(sample, progress)
+    def _sharpen(
+        self, hypotheses: list[Hypothesis], seen: Observations, tested: Observations
+    ) -> list[Hypothesis]:
+        """Return the hypotheses, the nearest fitted again to more of what was seen.
 
-    order = np.argsort([_distance(h, testing) for h in hypotheses], kind="stable")
-    for i in order[:CONTENDERS]:
-        hypotheses[i] = _refine_on_best_fitted(hypotheses[i], training)
-    disputed = np.stack(
-        [hypotheses[i].predict(pool.x, pool.y) for i in order[:CONTENDERS]]
-    )
-    contested = ask(most_contested(pool, disputed, len(pool.x) // POOL))
-    observed = testing.join(contested)
+        Datasets on which they fit worst are left out: a solver may have failed there.
+        """
+        test = tested.only(*dict.fromkeys(seen.suite))
+        order = np.argsort([Score.of(h, test).distance for h in hypotheses])
+        found = list(hypotheses)
+        for i in order[:CONTENDERS]:
+            found[i] = refine(
+                found[i], seen.take(best_fitted(Score.of(found[i], seen)))
+            )[1]
+        return found
 
-    predictions = {h: h.predict(observed.x, observed.y) for h in hypotheses}
-    per_dataset = {h: observed.distances(p) for h, p in predictions.items()}
-    distances = {h: float(trimmed_mean(d)) for h, d in per_dataset.items()}
-    ranked = rank(hypotheses, distances)
-    winner = ranked[0]
-    ranges = _parameter_ranges(winner, training)
-    spans = regime_spans(task.dim, num_examples)
-    candidates = [
-        describe_candidate(h, predictions[h], observed, spans, seed) for h in ranked
-    ]
-    threshold = THRESHOLD[domain]
-    fits = distances[winner] <= threshold
-    evidence = {}
-    if with_evidence:
-        evidence = _evidence(predictor, winner, task, spans, seed)
-    return Identification(
-        target=predictor.name,
-        verdict=winner.family.name if fits else "none",
-        parameters=winner.parameters if fits else {},
-        parameter_ranges=ranges if fits else {},
-        confidence=confidence(ranked, per_dataset, seed),
-        candidates=candidates,
-        regimes=[describe_regime(s, ranked, candidates, threshold) for s in spans],
-        domain=domain,
-        threshold=threshold,
-        task=repr(task),
-        dim=task.dim,
-        num_examples=num_examples,
-        num_datasets=len(training.x) + len(observed.x),
-        seed=seed,
-        versions=provenance(),
-        evidence=evidence,
-    )
+    def _contested(self, hypotheses: list[Hypothesis], tested: Observations) -> Probes:
+        """Return datasets on which the nearest hypotheses disagree most."""
+        order = np.argsort([Score.of(h, tested).distance for h in hypotheses])
+        pool = Observations(
+            self.pool.x, self.pool.y, np.zeros_like(self.pool.y), tuple(self.pool.suite)
+        )
+        answers = [hypotheses[i].predict(pool.prefixes) for i in order[:CONTENDERS]]
+        return most_contested(self.pool, np.stack(answers), len(self.pool.x) // POOL)
 
+    def _result(
+        self,
+        statements: list[Statement],
+        ranked: list[Score],
+        scans: list[Scan],
+        observed: Observations,
+        floor: Floor,
+        with_evidence: bool,
+    ) -> Identification:
+        main, winner = statements[0], ranked[0]
+        spans = regime_spans(self.task.dim, self.num_examples)
+        fitted = self.fitted.only(*dict.fromkeys(observed.suite))
+        regimes, changes_at = find_regimes(
+            spans, ranked, scans, fitted, observed, floor, main.relation
+        )
+        evidence = self._evidence(winner.hypothesis, spans) if with_evidence else {}
+        broken = broken_symmetries(evidence) if main.relation == "behaves like" else {}
+        covered = np.flatnonzero(observed.counted.any(axis=0))
+        named = main.relation != "none"
+        # What is the same on its task alone is not the same algorithm.
+        partly = self.domain is None and main.domain == "task"
+        relation = "behaves like" if partly and main.relation == "is" else main.relation
+        return Identification(
+            target=self.predictor.name,
+            verdict=main.verdict,
+            relation=relation,
+            parameters=main.nearest.parameters if named else {},
+            parameter_ranges=parameter_ranges(winner.hypothesis, fitted)
+            if named
+            else {},
+            confidence=main.confidence,
+            ties=main.ties,
+            distance=main.nearest.distance,
+            suites=main.suites,
+            domain=main.domain,
+            statements=statements,
+            regimes=regimes,
+            changes_at=changes_at,
+            broken_symmetries=broken,
+            limit=LIMIT,
+            answered=self.num_answered / max(self.num_asked, 1),
+            first_n=int(covered[0]) if len(covered) else 0,
+            last_n=int(covered[-1]) if len(covered) else 0,
+            noise=floor.noise,
+            task=repr(self.task),
+            dim=self.task.dim,
+            num_examples=self.num_examples,
+            num_datasets=len(self.fitted.x) + len(observed.x),
+            num_questions=self.num_asked,
+            seed=self.seed,
+            versions=provenance(),
+            evidence=evidence,
+            answers=some_answers(winner),
+        )
 
-def _distance(hypothesis: Hypothesis, observed: Observations) -> float:
-    predictions = hypothesis.predict(observed.x, observed.y)
-    return float(trimmed_mean(observed.distances(predictions)))
-
-
-def _refine_on_best_fitted(
-    hypothesis: Hypothesis, observed: Observations
-) -> Hypothesis:
-    """Return the hypothesis, fitted again to the datasets that it fits best."""
-    if not hypothesis.family.parameters:
-        return hypothesis
-    distances = observed.distances(hypothesis.predict(observed.x, observed.y))
-    return refine(hypothesis, observed.take(best_fitted(distances)))[1]
-
-
-def _parameter_ranges(
-    winner: Hypothesis, observed: Observations
-) -> dict[str, tuple[float, float]]:
-    """Return the range of each continuous parameter over disjoint parts of the data."""
-    if not winner.family.parameters:
-        return {}
-    parts = [observed.take(slice(fold, None, FOLDS)) for fold in range(FOLDS)]
-    fitted = [refine(winner, part)[1].parameters for part in parts]
-    return {
-        p.name: (min(f[p.name] for f in fitted), max(f[p.name] for f in fitted))
-        for p in winner.family.parameters
-    }
-
-
-def _evidence(
-    predictor: Predictor | BlackBox,
-    winner: Hypothesis,
-    task: Task,
-    spans: list[tuple[str, int, int]],
-    seed: int,
-) -> dict[str, Any]:
-    """Return further evidence, or nothing, with a warning, if a black box fails now."""
-    try:
-        return gather_evidence(predictor, winner, task, spans, seed)
-    except PredictorFailedError as error:
-        warnings.warn(f"{error} The evidence is left out.", stacklevel=4)
-        return {}
-
-
-def gather_evidence(
-    predictor: Predictor | BlackBox,
-    hypothesis: Hypothesis,
-    task: Task,
-    spans: list[tuple[str, int, int]],
-    seed: int,
-) -> dict[str, Any]:
-    """Return the evidence, as numbers by name.
-
-    `ilwd` is ‖ŵ − ŵ′‖²/d at the last n of each regime, from `num_queries` queries;
-    `influence` is the mean cosine and squared distance of ∂ŷ/∂y; `symmetries` are the
-    relative changes of predictions under each symmetry, 0 where it is kept.
-    """
-    slow = is_slow(predictor)
-    count = EVIDENCE_BLACK_BOX_DATASETS if slow else EVIDENCE_DATASETS
-    num_examples = spans[-1][2]
-    x, y = held_out(
-        task, num_datasets=count, num_examples=num_examples + 1, seed=seed + 1
-    )
-    x, y = x.astype(np.float64), y.astype(np.float64)
-    num_queries = 2 * task.dim
-    rng = np.random.default_rng(seed)
-    queries = rng.standard_normal((count, num_queries, task.dim))
-
-    def implied_after(n: int, each: Predictor | BlackBox) -> np.ndarray:
-        answers = predict_queries(each, x, y, queries, after=n)
-        return implied_weights(queries, answers[:, None])
-
-    with jax.enable_x64(True):
-        ilwd = {}
-        for name, _, n in spans:
-            target, nearest = implied_after(n, predictor), implied_after(n, hypothesis)
-            ilwd[name] = _mean(squared_distance(target, nearest, task.dim))
-        short = slice(0, min(MOST_INFLUENCES, num_examples) + 1)
-        moved = influences(predictor, x[:, short], y[:, short])
-        expected = influences(hypothesis, x[:, short], y[:, short])
-        broken = [symmetries(each, x, y, seed=seed) for each in (predictor, hypothesis)]
-    return {
-        "num_datasets": count,
-        "num_queries": num_queries,
-        "ilwd": ilwd,
-        "influence": {
-            "cosine": _mean(cosine_similarity(moved, expected)[:, 1:]),
-            "distance": _mean(squared_distance(moved, expected, 1)[:, 1:]),
-        },
-        "symmetries": {
-            name: {
-                "target": _mean(broken[0][name][:, 1:]),
-                "nearest": _mean(broken[1][name][:, 1:]),
-            }
-            for name in broken[0]
-        },
-    }
-
-
-def _mean(values: np.ndarray) -> float | None:
-    """Return the mean of the finite values, or None if there are none."""
-    finite = values[np.isfinite(values)]
-    return float(finite.mean()) if finite.size else None
+    def _evidence(
+        self, winner: Hypothesis, spans: list[tuple[str, int, int]]
+    ) -> dict[str, Any]:
+        """Return further evidence, or nothing, with a warning, if a black box fails."""
+        try:
+            return gather_evidence(self.predictor, winner, self.task, spans, self.seed)
+        except PredictorFailedError as error:
+            warnings.warn(f"{error} The evidence is left out.", stacklevel=4)
+            return {}

@@ -1,24 +1,19 @@
-"""The result of `identify`: ranked hypotheses, the answer, and what it rests on."""
+"""The result of `identify`: statements, ranked hypotheses, and what they rest on."""
 
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from algoscope.foundation.files import parse_number
-from algoscope.foundation.plotting import COLORS, ResultFigure, owner_of, plain_name
 from algoscope.foundation.result import Row, SavedResult
 from algoscope.foundation.text import short
+from algoscope.identification.regimes import Regime
+from algoscope.identification.suites import KINDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-NEARLY_OLS = 0.01  # with this penalty or less, ridge regression is close to OLS
-
-NUM_SHOWN = 8  # hypotheses
 
 
 @dataclass(frozen=True)
@@ -28,59 +23,149 @@ class Candidate:
     family: str
     name: str
     parameters: dict[str, Any]
-    distance: float  # ρ of `fitting`, on datasets that were not fitted
+    bounds: dict[str, str]  # parameters at the end of their range
+    distance: float  # ρ on datasets that were not fitted, the mean over suites
     low: float  # 95 % bootstrap interval of the distance
     high: float
-    regimes: dict[str, float]  # ρ per regime
-    median_spd: dict[str, float]  # SPD/d per regime, the median over datasets
+    suites: dict[str, float]  # ρ per suite
+    untrimmed: dict[str, float]  # with the datasets that fit worst
+    per_n: list[float | None]  # ρ after n = 0, 1, … examples, None without answers
 
 
 @dataclass(frozen=True)
-class Regime:
-    """The answer for one range of the number of examples."""
+class Statement:
+    """What is said about one domain: the task, or all kinds of data.
 
-    name: str
-    first: int
-    last: int
+    `relation` is "is" if the hypothesis equals the predictor up to rounding or up to
+    its noise, "behaves like" if it is near, "none" if nothing is. `confidence` is the
+    probability that the statement is right. `holds_on` and `fails_on` are suites.
+    """
+
+    domain: str
+    relation: str
     verdict: str
-    nearest: str
-    distance: float
+    confidence: float
+    candidates: list[Candidate]  # the named or nearest one first
+    ties: list[str]  # families that cannot be told apart from it
+    suites: dict[str, float]  # its distance on every suite that was asked
+    holds_on: list[str]
+    fails_on: list[str]
+
+    @property
+    def nearest(self) -> Candidate:
+        """The candidate that is named, or would be."""
+        return self.candidates[0]
+
+    @property
+    def runner_up(self) -> Candidate | None:
+        """The nearest candidate of a family that can be told apart."""
+        known = {self.nearest.family, *self.ties}
+        return next((c for c in self.candidates if c.family not in known), None)
+
+    def sentence(self, target: str, limit: float) -> str:
+        """Return the statement in words."""
+        first = self.nearest
+        where = "on its task" if self.domain == "task" else "on all kinds of data"
+        sure = f"confidence {self.confidence:.0%}"
+        if self.relation == "none":
+            return (
+                f"{target} is none of the known algorithms {where} ({sure}). The "
+                f"nearest is {first.name} at distance {above(first.distance, limit)}; "
+                f"it would have to be at most {limit:g} on {self._required()}."
+            )
+        if self.relation == "is":
+            words = f"{target} runs {first.name} {where}: no answer differs by more "
+            words += "than rounding or its own noise"
+        else:
+            words = f"{target} behaves like {first.name} {where}: distance "
+            words += f"{short(first.distance)} ({short(first.low)} to "
+            words += f"{short(first.high)})"
+        words += f" ({sure})."
+        if self.ties:
+            names = self._tied_names()
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            words += f" Not told apart from it: {', '.join(names[:3])}{more}."
+        other = self.runner_up
+        if other is not None and np.isfinite(other.distance):
+            words += f" Next is {other.name} at {short(other.distance)}."
+        return words
+
+    def _required(self) -> str:
+        if self.domain == "task":
+            return "its task"
+        bad = [KINDS[name] for name in self.fails_on]
+        return f"every kind; not on {', '.join(bad)}" if bad else "every kind"
+
+    def _tied_names(self) -> list[str]:
+        found = {}
+        for each in self.candidates:
+            if each.family in self.ties:
+                found.setdefault(each.family, each.name)
+        return list(found.values())
+
+
+def above(value: float, limit: float) -> str:
+    """Return a number with enough digits to differ from the limit that it exceeds."""
+    for digits in range(2, 12):
+        text = f"{value:.{digits}g}"
+        if value <= limit or float(text) > limit:
+            return text
+    return repr(value)
 
 
 @dataclass(frozen=True, repr=False)
 class Identification(SavedResult):
-    """Which algorithm a predictor runs: the verdict, and the ranked hypotheses.
+    """Which algorithm a predictor runs: statements about its task and about all data.
 
-    `verdict` is the name of a family, or "none" if no hypothesis is nearer than
-    `threshold`; `confidence` is how often its family is nearest over resampled
-    datasets; `parameter_ranges` are over disjoint parts of the data.
+    `verdict`, `relation`, `parameters`, `confidence`, `ties`, `distance` and `suites`
+    are those of the main statement: that about all kinds of data if it names an
+    algorithm, otherwise that about the task; for a model, which has a task, that about
+    the task unless the algorithm is the same everywhere. `answered` is the share of
+    questions with an answer.
 
     Example:
         >>> import algoscope as asc
         >>> task = asc.LinearRegression(dim=2)
         >>> found = asc.identify(asc.zero, task, num_examples=8, num_datasets=32)
-        >>> found.verdict
-        'zero'
+        >>> found.relation, found.verdict
+        ('is', 'zero')
     """
 
     kind: ClassVar[str] = "identification"
 
     target: str
     verdict: str
+    relation: str
     parameters: dict[str, Any]
     parameter_ranges: dict[str, tuple[float, float]]
     confidence: float
-    candidates: list[Candidate]
-    regimes: list[Regime]
+    ties: list[str]
+    distance: float
+    suites: dict[str, float]
     domain: str
-    threshold: float
+    statements: list[Statement]  # the main one first
+    regimes: list[Regime]
+    changes_at: int | None  # the last n of the first of two algorithms
+    broken_symmetries: dict[str, float]  # that the named algorithm has
+    limit: float  # the largest distance that is called "behaves like"
+    answered: float
+    first_n: int
+    last_n: int
+    noise: float  # the predictor's own, as a distance
     task: str
     dim: int
     num_examples: int
     num_datasets: int
+    num_questions: int
     seed: int
     versions: dict[str, str]
     evidence: dict[str, Any] = field(default_factory=dict)
+    answers: dict[str, list[float]] = field(default_factory=dict)  # some, for figures
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """The hypotheses of the main statement, the named or nearest first."""
+        return self.statements[0].candidates
 
     @property
     def nearest(self) -> Candidate:
@@ -88,37 +173,40 @@ class Identification(SavedResult):
         return self.candidates[0]
 
     @property
-    def runner_up(self) -> Candidate:
-        """The nearest candidate of another family."""
-        family = self.nearest.family
-        return next(c for c in self.candidates if c.family != family)
-
-    @property
     def sentence(self) -> str:
         """The answer in words."""
-        first, second = self.nearest, self.runner_up
-        where = "on its task" if self.domain == "task" else "on all kinds of data"
-        if self.verdict == "none":
-            return (
-                f"{self.target} runs none of the known algorithms {where}. The nearest "
-                f"is {first.name} at distance {short(first.distance)}; at most "
-                f"{self.threshold:g} would count as the same algorithm."
+        main = self.statements[0]
+        # What is the same on all kinds of data is the same on its task.
+        told = self.statements[:1] if main.relation == "is" else self.statements
+        parts = [each.sentence(self.target, self.limit) for each in told]
+        if self.changes_at is not None:
+            one, two = self.regimes
+            parts.append(
+                f"It changes its algorithm: {one.nearest} up to n = {one.last}, "
+                f"{two.nearest} from n = {two.first} on."
             )
-        small = first.family == "ridge" and first.parameters["penalty"] <= NEARLY_OLS
-        remark = (
-            "; a ridge penalty this small is close to least squares (OLS)"
-            if small
-            else ""
-        )
-        return (
-            f"{self.target} runs {first.name} {where}: distance "
-            f"{short(first.distance)} (95 % interval {short(first.low)} to "
-            f"{short(first.high)}){remark}. The nearest other family is {second.name} "
-            f"at {short(second.distance)}."
-        )
+        if main.relation != "none" and main.fails_on:
+            good = ", ".join(KINDS[name] for name in main.holds_on)
+            bad = ", ".join(
+                f"{KINDS[name]} ({short(main.suites[name])})" for name in main.fails_on
+            )
+            parts.append(f"It holds on {good}; not on {bad}.")
+        for name, change in self.broken_symmetries.items():
+            parts.append(
+                f"It is not {main.nearest.family}: it breaks a symmetry of that, "
+                f"{name}, by {change:.0%}."
+            )
+        parts.append(self._coverage())
+        return " ".join(parts)
+
+    def _coverage(self) -> str:
+        asked = f"{self.num_questions:,} questions, n = {self.first_n}–{self.last_n}"
+        if self.answered > 0.9995:
+            return f"Asked: {asked}."
+        return f"Asked: {asked}; {self.answered:.1%} were answered."
 
     def rows(self) -> list[Row]:
-        """Return the hypotheses, the nearest first, with distances per regime."""
+        """Return the hypotheses, the nearest first, with distances per suite."""
         return [
             {
                 "hypothesis": each.name,
@@ -126,14 +214,14 @@ class Identification(SavedResult):
                 "distance": each.distance,
                 "low": each.low,
                 "high": each.high,
-                **each.regimes,
+                **each.suites,
             }
             for each in self.candidates
         ]
 
     def plot(self, axes: "Axes | None" = None) -> "Figure":
-        """Draw the distances of the nearest hypotheses, with their intervals."""
-        from algoscope.identification.result import identification_figure
+        """Draw distances per suite and per n; into given axes, those per suite."""
+        from algoscope.identification.figure import identification_figure
 
         return identification_figure(self, axes)
 
@@ -144,14 +232,35 @@ class Identification(SavedResult):
     def from_fields(
         cls, values: Row, arrays: dict[str, np.ndarray]
     ) -> "Identification":
-        candidates = [_candidate(c) for c in values.pop("candidates")]
+        statements = [
+            Statement(
+                **s
+                | {
+                    "candidates": [_candidate(c) for c in s["candidates"]],
+                    "suites": {k: parse_number(v) for k, v in s["suites"].items()},
+                }
+            )
+            for s in values.pop("statements")
+        ]
         regimes = [
             Regime(**r | {"distance": parse_number(r["distance"])})
             for r in values.pop("regimes")
         ]
         ranges = {k: tuple(v) for k, v in values.pop("parameter_ranges").items()}
+        numbers: Row = {k: parse_number(values.pop(k)) for k in ("distance", "noise")}
+        suites = {k: parse_number(v) for k, v in values.pop("suites").items()}
+        answers = {
+            name: [parse_number(each) for each in column]
+            for name, column in values.pop("answers").items()
+        }
         return cls(
-            candidates=candidates, regimes=regimes, parameter_ranges=ranges, **values
+            statements=statements,
+            regimes=regimes,
+            parameter_ranges=ranges,
+            suites=suites,
+            answers=answers,
+            **numbers,
+            **values,
         )
 
 
@@ -159,51 +268,9 @@ def _candidate(values: dict[str, Any]) -> Candidate:
     restored: dict[str, Any] = {
         name: parse_number(values[name]) for name in ("distance", "low", "high")
     }
-    for name in ("regimes", "median_spd"):
+    for name in ("suites", "untrimmed"):
         restored[name] = {key: parse_number(each) for key, each in values[name].items()}
+    restored["per_n"] = [
+        None if each is None else parse_number(each) for each in values["per_n"]
+    ]
     return Candidate(**values | restored)
-
-
-def identification_figure(
-    found: Identification, axes: Axes | None = None, *, num_shown: int = NUM_SHOWN
-) -> Figure:
-    """Return the distances of the nearest hypotheses, over all n and per regime.
-
-    Large dots are the distances over all n, with 95 % intervals; small dots are those
-    of the regimes. A hypothesis right of the dotted line is too far away to count as
-    the same algorithm. Distances of 0 are drawn at the left edge.
-    """
-    shown = [c for c in found.candidates if np.isfinite(c.distance)][:num_shown]
-    own = (
-        ResultFigure(figsize=(8, 1.2 + 0.4 * len(shown))).subplots()
-        if axes is None
-        else axes
-    )
-    rows = np.arange(len(shown))
-    # On a log scale a distance of 0 needs a place: a tenth of the smallest other one.
-    floor = min([c.distance for c in shown if c.distance > 0], default=1e-16) / 10
-    for color, regime in zip(COLORS[1:], found.regimes, strict=False):
-        values = [max(c.regimes[regime.name], floor) for c in shown]
-        own.plot(values, rows, "o", ms=3, color=color, label=regime.name)
-    means = np.array([max(c.distance, floor) for c in shown])
-    lengths: Any = np.array(
-        [
-            [max(m - c.low, 0.0) for m, c in zip(means, shown, strict=True)],
-            [max(c.high - m, 0.0) for m, c in zip(means, shown, strict=True)],
-        ]
-    )
-    own.errorbar(
-        means, rows, xerr=lengths, fmt="o", color=COLORS[0], capsize=3, label="all n"
-    )
-    own.axvline(found.threshold, color="0.5", lw=0.8, ls=":")
-    own.set_xscale("log")
-    own.set_yticks(rows, [plain_name(c.name) for c in shown], fontsize=8)
-    own.invert_yaxis()
-    own.set_xlabel("distance ρ (dotted: the most that counts as the same algorithm)")
-    own.spines[["top", "right"]].set_visible(False)
-    own.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
-    figure = owner_of(own)
-    if axes is None:
-        own.set_title(f"Which algorithm is {plain_name(found.target)}?", fontsize=10)
-        figure.tight_layout()
-    return figure

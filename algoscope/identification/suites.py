@@ -6,7 +6,6 @@ depends on the label of an outlier, one pass over the examples depends on their 
 Each suite changes the task in one such way.
 """
 
-import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -47,11 +46,12 @@ def _skewed(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
 
 
 def _orthogonal(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-    """Inputs of which each d in a row are orthogonal."""
+    """Inputs of which each d in a row are orthogonal; no two have the same length."""
     datasets, examples, dim = x.shape
     frames = rng.standard_normal((datasets, -(-examples // dim), dim, dim))
     rows = np.linalg.qr(frames)[0].reshape(datasets, -1, dim)
-    return np.sqrt(dim) * rows[:, :examples]
+    lengths = np.sqrt(dim) * rng.uniform(0.5, 1.4, (datasets, examples, 1))
+    return lengths * rows[:, :examples]
 
 
 def _duplicated(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
@@ -72,6 +72,16 @@ INPUTS: dict[str, Change] = {
     "shifted": _shifted,
 }
 SUITES = ("task", *INPUTS, "noisy", "outlier")
+KINDS = {  # what the suites are called in a sentence
+    "task": "its task",
+    "scaled": "scaled inputs",
+    "skewed": "skewed inputs",
+    "orthogonal": "orthogonal inputs",
+    "duplicated": "repeated inputs",
+    "shifted": "shifted inputs",
+    "noisy": "noisy labels",
+    "outlier": "an outlier",
+}
 
 
 def draw_suite(
@@ -112,30 +122,45 @@ def draw_probes(
     num_examples: int,
     seed: int,
 ) -> list[Probes]:
-    """Return one set per size, each with the same number of datasets of every suite.
+    """Return one set per size, with datasets of every suite.
 
-    A size that is not a multiple of the number of suites is rounded up.
+    A quarter of them or more are of the task, the others are shared out evenly.
     """
-    counts = [-(-size // len(suites)) for size in sizes]
-    ends = np.cumsum([0, *counts])
-    parts = [
-        draw_suite(
+    others = len(suites) - 1
+    ends = {
+        name: np.cumsum([0, *(_count(name, size, others) for size in sizes)])
+        for name in suites
+    }
+    parts = {
+        name: draw_suite(
             name,
             task,
-            num_datasets=int(ends[-1]),
+            num_datasets=int(ends[name][-1]),
             num_examples=num_examples,
             seed=seed,
         )
         for name in suites
-    ]
-    return [
-        Probes(
-            np.concatenate([part.x[a:b] for part in parts]),
-            np.concatenate([part.y[a:b] for part in parts]),
-            [name for part in parts for name in part.suite[a:b]],
+    }
+    found = []
+    for place in range(len(sizes)):
+        rows = {name: slice(*ends[name][place : place + 2]) for name in suites}
+        found.append(
+            Probes(
+                np.concatenate([parts[name].x[rows[name]] for name in suites]),
+                np.concatenate([parts[name].y[rows[name]] for name in suites]),
+                [s for name in suites for s in parts[name].suite[rows[name]]],
+            )
         )
-        for a, b in itertools.pairwise(ends)
-    ]
+    return found
+
+
+def _count(name: str, size: int, others: int) -> int:
+    """Return how many of `size` datasets are of a suite."""
+    if others == 0:
+        return size
+    if name == "task":
+        return max(size // 4, 1)
+    return max(-(-3 * size // (4 * others)), 1)
 
 
 def most_contested(

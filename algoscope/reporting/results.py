@@ -10,7 +10,7 @@ from algoscope.experiments.record import RESULT, Record, Table
 from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.text import duration, short
 from algoscope.identification import Identification
-from algoscope.identification.result import Regime
+from algoscope.identification.regimes import Regime
 from algoscope.layerwise.result import LayersResult
 from algoscope.patching.result import PatchingResult
 from algoscope.probing.figures import attention_figure, controls_figure
@@ -102,18 +102,18 @@ def comparison_table(comparison: Comparison) -> Table:
 def identification_section(path: Path) -> Section:
     """Return a saved identification: its answer, also by regime, and the candidates."""
     found = Identification.load(path)
-    names = [regime.name for regime in found.regimes]
+    names = list(found.nearest.suites)
     rows = tuple(
         (
-            candidate.name,
-            short(candidate.distance),
-            f"{short(candidate.low)} … {short(candidate.high)}",
-            *(short(candidate.regimes[name]) for name in names),
+            row["hypothesis"],
+            short(row["distance"]),
+            f"{short(row['low'])} … {short(row['high'])}",
+            *(short(row[name]) for name in names),
         )
-        for candidate in found.candidates
+        for row in found.rows()
     )
     regimes = tuple(
-        f"{each.name.capitalize()}, n = {_span(each)}: {each.verdict}; "
+        f"{each.name.capitalize()}, n = {_span(each)}: {each.relation}; "
         f"the nearest is {each.nearest} at {short(each.distance)}."
         for each in found.regimes
     )
@@ -122,6 +122,7 @@ def identification_section(path: Path) -> Section:
         title=f"Which algorithm is {found.target}?",
         source=str(path),
         findings=(found.sentence, *regimes),
+        pictures=(drawn("Distances", str(path), found.plot()),),
         tables=(Table("Candidates, the nearest first", header, rows),),
         facts={
             "task": found.task,

@@ -200,9 +200,17 @@ PRESETS: dict[str, TrainingConfig] = {
         dim=1, num_examples=21, num_layers=4, hidden_size=32, steps=6000, **BEST
     ),
     "d2": TrainingConfig(dim=2, num_examples=21, num_layers=4, steps=8000, **BEST),
-    "d4": TrainingConfig(dim=4, num_examples=41, steps=5000),
+    "d4": TrainingConfig(dim=4, num_examples=41, num_layers=12, steps=14_000, **BEST),
     "control-d4": TrainingConfig(task="control", dim=4, num_examples=41, steps=500),
     "d8": TrainingConfig(num_layers=12, steps=32_000, **BEST),
+    "d20": TrainingConfig(
+        dim=20,
+        num_examples=41,
+        hidden_size=128,
+        steps=20_000,
+        curriculum=True,
+        **BEST,
+    ),
     "d8-broad": TrainingConfig(task="broad", num_layers=12, steps=32_000, **BEST),
     "tune": TrainingConfig(
         block="paper",

@@ -12,7 +12,7 @@ from algoscope.cli.console import find_target, regression_for
 from algoscope.cli.identify import Identify
 from algoscope.cli.main import main
 from algoscope.cli.probe import Probe
-from algoscope.identification import Identification
+from algoscope.identification import Identification, Survival
 from algoscope.model.checkpoints import MODELS
 from algoscope.model.learner import InContextLearner
 from algoscope.tasks.linear import FixedWeights, LinearRegression
@@ -25,8 +25,8 @@ def test_identify_answers_in_words_and_in_a_file(capsys, tmp_path):
     few = ["--num-datasets", "16", "--out", str(path)]
     main(["identify", "sklearn:Ridge(alpha=0.3, fit_intercept=False)", *SMALL, *few])
     printed = capsys.readouterr().out
-    assert "runs ridge(penalty=0.3)" in printed
-    assert "over-determined (n = 3–5): ridge" in printed
+    assert "runs ridge(penalty=0.3) on all kinds of data" in printed
+    assert "over-determined (n = 3–5): is; nearest ridge(penalty=0.3)" in printed
     found = Identification.load(path)
     assert found.verdict == "ridge"
     assert found.target == "sklearn:Ridge(alpha=0.3, fit_intercept=False)"
@@ -72,8 +72,27 @@ def test_identify_prints_json_for_programs(capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["verdict"] == "knn"
     assert found["parameters"]["k"] == 2
-    assert found["candidates"][0]["family"] == "knn"
+    assert found["relation"] == "is"
+    assert found["answered"] == 1.0
+    assert found["ties"] == []
+    assert 0 < found["confidence"] <= 1
+    assert set(found["suites"]) >= {"task", "outlier"}
+    regime = found["regimes"][-1]
+    assert {"verdict", "parameters", "first", "last"} <= set(regime)
+    assert found["statements"][0]["candidates"][0]["family"] == "knn"
     assert {"ilwd", "influence", "symmetries"} <= set(found["evidence"])
+
+
+def test_shifts_are_measured_printed_and_saved(capsys, tmp_path):
+    out, figure = tmp_path / "found.json", tmp_path / "shifts.svg"
+    few = ["--num-datasets", "16", "--shifts", "--out", str(out)]
+    main(["identify", "ridge(0.3)", *SMALL, *few, "--figure", str(figure)])
+    printed = capsys.readouterr().out
+    assert "Does it stay ridge(penalty=0.3)?" in printed
+    assert "It survives larger x" in printed
+    found = Survival.load(tmp_path / "found.shifts.json")
+    assert set(found.boundaries.values()) == {None}
+    assert figure.read_bytes().startswith(b"<?xml")
 
 
 def test_a_program_that_never_answers_stops_with_one_line(capsys, tmp_path):

@@ -1,123 +1,105 @@
-"""Families predict from the past alone; fitting finds their nearest members."""
+"""Fitting finds the nearest member of a family, whatever its number of steps."""
 
-from dataclasses import replace
-
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from algoscope import LinearRegression
 from algoscope.comparison.predict import predict_exactly
-from algoscope.identification.families import FAMILIES, Parameter
-from algoscope.identification.fitting import (
-    Hypothesis,
-    Observations,
-    polish,
-    predict_family,
-    refine,
-    scan,
-)
-from algoscope.identification.ranking import rank
+from algoscope.foundation.progress import silent
+from algoscope.identification.fitting import fit_families, polish, refine, scan
+from algoscope.identification.hypothesis import hypothesis_of
+from algoscope.identification.observations import LARGEST_RESIDUAL, Observations
 from algoscope.identification.suites import SUITES, draw_probes
-from algoscope.predictors import ols, ridge, sgd
+from algoscope.predictors import gd, heavy_ball, ridge, sgd
 
 TASK = LinearRegression(dim=2)
-EXAMPLES = 8
 
 
-def test_every_family_has_a_name_that_can_be_reported():
-    names = {family.name for family in FAMILIES}
-    assert "none" not in names
-    assert {"ols", "ridge", "knn", "sgd", "gd", "newton", "lasso"} <= names
+def observe(predictor, seed=0, size=24) -> Observations:
+    (probes,) = draw_probes(SUITES, TASK, sizes=(size,), num_examples=9, seed=seed)
+    answers = predict_exactly(predictor, probes.x, probes.y)
+    return Observations(probes.x, probes.y, answers, tuple(probes.suite))
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f"{f.name} {dict(f.fixed)}")
-def test_every_family_predicts_for_each_choice_from_the_past_alone(family, rng):
-    x, y = rng.standard_normal((2, 4, 2)), rng.standard_normal((2, 4))
-    point = np.array([p.grid(3)[1] for p in family.parameters])
-    predictions = predict_family(family, point, x, y)
-    assert predictions.shape == (len(family.choices), 2, 4)
-    assert np.all(np.isfinite(predictions))
-    y[:, 2:] += 1.0
-    later = predict_family(family, point, x, y)
-    np.testing.assert_array_equal(later[..., :3], predictions[..., :3])
+def family(name, *parameters, **fixed):
+    values = dict.fromkeys(parameters, 0.5) | fixed
+    if name in ("gd", "heavy_ball"):
+        values["steps"] = 1
+    return hypothesis_of(name, values).family
 
 
-@pytest.mark.parametrize("scale", ["log", "linear", "from zero"])
-def test_coordinates_and_values_of_a_parameter_are_inverse(scale):
-    parameter = Parameter("a", 0.0 if scale == "from zero" else 0.1, 2.0, scale)
-    first, *_, last = (float(parameter.value(c)) for c in parameter.grid(5))
-    assert first == pytest.approx(parameter.low)
-    assert last == pytest.approx(2.0)
-    with jax.enable_x64(True):
-        traced = jax.jit(parameter.value)(parameter.grid(5)[2])
-    assert float(traced) == pytest.approx(float(parameter.value(parameter.grid(5)[2])))
+@pytest.mark.parametrize(
+    ("predictor", "name", "found"),
+    [
+        (ridge(0.37), "ridge", {"penalty": 0.37}),
+        (sgd(0.021), "sgd", {"learning_rate": 0.021}),
+        (gd(0.004, 23), "gd", {"steps": 23, "learning_rate": 0.004}),
+        (gd(0.002, 150), "gd", {"steps": 150, "learning_rate": 0.002}),
+        (
+            heavy_ball(0.003, 0.6, 19),
+            "heavy_ball",
+            {"steps": 19, "learning_rate": 0.003, "momentum": 0.6},
+        ),
+    ],
+    ids=str,
+)
+def test_the_member_is_found_with_its_steps_and_parameters(predictor, name, found):
+    seen = observe(predictor)
+    names = [key for key in found if key != "steps"]
+    loss, nearest = polish(scan(family(name, *names), seen).starts(), seen)
+    assert loss < 1e-12
+    assert nearest.parameters == pytest.approx(found, rel=1e-3)
 
 
-def test_a_hypothesis_is_a_predictor(rng):
-    (family,) = (f for f in FAMILIES if f.name == "ridge" and not f.fixed)
-    hypothesis = Hypothesis(family, 0, np.log([0.3]))
-    x, y = jnp.asarray(rng.standard_normal((5, 2))), jnp.asarray(rng.standard_normal(5))
-    expected = ridge(0.3)(x[:4], y[:4], x[4])
-    assert float(hypothesis(x[:4], y[:4], x[4])) == pytest.approx(float(expected))
+def test_all_families_are_fitted_and_the_right_one_is_nearest():
+    seen = observe(ridge(0.3))
+    hypotheses, scans = fit_families(seen, silent)
+    assert len(hypotheses) == len(scans)
+    losses = {h: float(np.mean(h.squares(seen))) for h in hypotheses}
+    (ridge_like,) = (h for h in hypotheses if h.name == "ridge(penalty=0.3)")
+    assert losses[ridge_like] < 1e-20
+    assert sorted(losses.values())[3] > 1e-6  # all but its generalizations are far
 
 
-def observe(box, seed: int = 3) -> Observations:
-    (probes,) = draw_probes(
-        SUITES, TASK, sizes=(16,), num_examples=EXAMPLES + 1, seed=seed
-    )
-    predictions = predict_exactly(box, probes.x, probes.y)
-    return Observations(probes.x, probes.y, predictions)
+def test_a_fit_at_the_end_of_its_range_says_so():
+    seen = observe(ridge(1e-9))
+    _, nearest = polish(scan(family("ridge", "penalty"), seen).starts(), seen)
+    assert nearest.bounds == {"penalty": "≤ 1e-06"}
+    assert nearest.name == "ridge(penalty ≤ 1e-06)"
+    assert refine(hypothesis_of("ridge", {"penalty": 0.3}), seen, 0)[1].bounds == {}
 
 
-def test_missing_answers_and_the_first_position_do_not_count():
-    observed = observe(ridge(0.3))
-    predictions = observed.predictions.copy()
-    predictions[0, 3] = np.nan
-    predictions[:, 0] = 1e9
-    holes = replace(observed, predictions=predictions)
-    assert np.all(holes.weights[:, 0] == 0)
-    assert holes.weights[0, 3] == 0
-    distances = holes.distances(observed.predictions)
-    np.testing.assert_allclose(distances, 0, atol=1e-20)
+def test_every_suite_counts_the_same_and_missing_answers_do_not():
+    x, y = np.ones((3, 3, 1)), np.ones((3, 3))
+    answers = np.array([[np.nan, 2.0, np.nan], [9.0, 1.0, 1.0], [9.0, 1.0, 1.0]])
+    seen = Observations(x, y, answers, ("a", "b", "b"))
+    assert seen.counted.sum(axis=1).tolist() == [1, 2, 2]
+    assert seen.shares.tolist() == [0.5, 0.25, 0.25]
+    assert seen.scales.tolist() == [1 + 4, 1 + 1, 1 + 1]
+    guesses = np.ones((3, 3))
+    assert seen.distances(guesses).tolist() == pytest.approx([1 / 5, 0, 0])
+    rest = seen.weighted(guesses)
+    assert rest @ rest == pytest.approx(0.5 / 5)
 
 
-def test_the_distance_has_no_units():
-    observed = observe(ridge(0.3))
-    other = predict_exactly(ols, observed.x, observed.y)
-    scaled = Observations(observed.x, 100 * observed.y, 100 * observed.predictions)
+def test_a_hypothesis_that_diverges_has_a_finite_residual():
+    seen = observe(ridge(0.3))
+    endless = np.full_like(seen.predictions, np.nan)
+    assert seen.residuals(endless)[:, 1:].min() == LARGEST_RESIDUAL
+
+
+def test_a_span_holds_the_answers_of_its_n_only():
+    seen = observe(ridge(0.3))
+    part = seen.between(2, 3)
+    assert np.flatnonzero(part.counted.any(axis=0)).tolist() == [2, 3]
+    assert part.prefixes is seen.prefixes
+
+
+def test_a_hypothesis_answers_like_a_black_box(rng):
+    hypothesis = hypothesis_of("ridge", {"penalty": 0.3})
+    x, y = rng.standard_normal((4, 6, 2)), rng.standard_normal((4, 6))
     np.testing.assert_allclose(
-        scaled.distances(100 * other), observed.distances(other), rtol=1e-9
+        predict_exactly(hypothesis, x, y)[:, 1:],
+        predict_exactly(ridge(0.3), x, y)[:, 1:],
+        atol=1e-12,
     )
-
-
-def test_what_diverges_is_far_and_not_an_error():
-    observed = observe(ridge(0.3))
-    endless = np.full_like(observed.y, np.inf)
-    assert np.all(np.isfinite(observed.distances(endless)))
-    assert np.all(observed.distances(endless) > 1e6)
-
-
-def test_refining_never_goes_away():
-    observed = observe(sgd(0.03, 0.2))
-    family = next(f for f in FAMILIES if f.name == "sgd" and len(f.parameters) == 2)
-    for start in (0.001, 0.01, 0.05):
-        point = np.array([np.log(start), family.parameters[1].grid(5)[2]])
-        hypothesis = Hypothesis(family, 0, point)
-        before = observed.distances(hypothesis.predict(observed.x, observed.y)).mean()
-        after, refined = refine(hypothesis, observed)
-        again = observed.distances(refined.predict(observed.x, observed.y)).mean()
-        assert after <= before
-        assert after == pytest.approx(again, rel=1e-6, abs=1e-20)
-
-
-def test_of_equals_the_simplest_wins():
-    observed = observe(ols)
-    alike = [f for f in FAMILIES if f.name in ("ols", "ridge", "rls")]
-    hypotheses = [polish(scan(f, observed), observed)[1] for f in alike]
-    distances = {
-        h: float(observed.distances(h.predict(observed.x, observed.y)).mean())
-        for h in hypotheses
-    }
-    assert rank(hypotheses, distances)[0].name == "ols"

@@ -1,20 +1,20 @@
-"""`identify` names the algorithm that a predictor runs, and says when it knows none.
+"""`identify` says what a predictor is, what it behaves like, or that it knows none.
 
 The truth is known: textbook predictors, scikit-learn's regressors, and functions that
-no family describes. All have one dimension and one number of examples, so that every
-family compiles once for the whole file.
+no family describes. All have one dimension and one number of examples.
 """
 
 from functools import cache
 
 import numpy as np
 import pytest
-from sklearn.linear_model import BayesianRidge, HuberRegressor, Lasso, Ridge
+from sklearn.linear_model import HuberRegressor, Lasso, LinearRegression, Ridge
 from sklearn.neighbors import KNeighborsRegressor
 from support.boxes import Boxed, ridge_answers
 from support.refusals import refuses
 
-from algoscope import InContextLearner, LinearRegression
+import algoscope as asc
+from algoscope import InContextLearner
 from algoscope.adapters import EstimatorPredictor, FunctionPredictor
 from algoscope.identification import Identification, identify
 from algoscope.predictors import (
@@ -30,29 +30,34 @@ from algoscope.predictors import (
     sgd,
 )
 
-pytestmark = pytest.mark.optimized  # Computes for longer than it compiles.
-
-TASK = LinearRegression(dim=2)
+TASK = asc.LinearRegression(dim=2)
 EXAMPLES = 8
 
 
 def ask(box, **options) -> Identification:
-    return identify(
-        box,
-        TASK,
-        num_examples=EXAMPLES,
-        num_datasets=32,
-        with_evidence=False,
-        **options,
-    )
+    settings = {
+        "num_examples": EXAMPLES,
+        "num_datasets": 64,
+        "with_evidence": False,
+        "progress": False,
+    }
+    return identify(box, TASK, **settings | options)
+
+
+def function(f, name="box") -> FunctionPredictor:
+    return FunctionPredictor(f, name)
+
+
+def least_squares(x, y, query):
+    return float(np.linalg.lstsq(x, y, rcond=1e-12)[0] @ query)
 
 
 @cache
 def known() -> Identification:
-    return identify(ridge(0.3), TASK, num_examples=EXAMPLES, num_datasets=32)
+    return ask(ridge(0.3), with_evidence=True)
 
 
-# The right answer.
+# What it is.
 
 
 @pytest.mark.parametrize(
@@ -61,67 +66,138 @@ def known() -> Identification:
         (ols, "ols", {}),
         (knn(3, "weighted"), "knn", {"k": 3, "weighting": "weighted"}),
         (gd(0.01, 3), "gd", {"steps": 3, "learning_rate": 0.01}),
-        (gd(0.02), "gd", {"steps": 1, "learning_rate": 0.02}),
+        (gd(0.003, 50), "gd", {"steps": 50, "learning_rate": 0.003}),
         (sgd(0.03), "sgd", {"learning_rate": 0.03}),
         (sgd(0.03, 0.2), "sgd", {"learning_rate": 0.03, "penalty": 0.2}),
         (newton(4), "newton", {"steps": 4}),
         (conjugate_gradients(1), "conjugate_gradients", {"steps": 1}),
         (kaczmarz(0.7), "kaczmarz", {"learning_rate": 0.7}),
-        (rls(0.8, 0.5), "rls", {"forgetting": 0.8, "penalty": 0.5}),
+        (rls(0.99, 0.5), "rls", {"forgetting": 0.99, "penalty": 0.5}),
+        (ridge(400.0), "ridge", {"penalty": 400.0}),
+        (EstimatorPredictor(LinearRegression()), "ols", {"intercept": True}),
         (EstimatorPredictor(Ridge(0.7)), "ridge", {"penalty": 0.7, "intercept": True}),
-        (EstimatorPredictor(Lasso(0.1)), "lasso", {"penalty": 0.1, "intercept": True}),
         (EstimatorPredictor(KNeighborsRegressor(2)), "knn", {"k": 2}),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_the_family_and_its_parameters_are_found(box, family, parameters):
+def test_what_equals_a_family_is_that_family(box, family, parameters):
     found = ask(box)
-    assert found.verdict == family
+    assert (found.relation, found.verdict) == ("is", family)
     for name, value in parameters.items():
         expected = pytest.approx(value, rel=0.01) if isinstance(value, float) else value
         assert found.parameters[name] == expected
     assert found.confidence > 0.95
-    assert found.regimes[-1].verdict == family  # with few examples, many coincide
+    assert f"runs {family}" in found.sentence
+    assert found.regimes[-1].verdict == family
+
+
+def test_a_noisy_box_is_what_it_is_up_to_its_noise(rng):
+    noisy = function(lambda x, y, q: least_squares(x, y, q) + 0.02 * rng.normal())
+    found = ask(noisy, num_datasets=128)
+    assert (found.relation, found.verdict) == ("is", "ols")
+    assert found.noise > 1e-6
+
+
+def test_a_solver_that_stops_early_still_has_its_family():
+    found = ask(EstimatorPredictor(Lasso(0.1)))
+    assert found.verdict == "lasso"
+    assert found.parameters["penalty"] == pytest.approx(0.1, rel=0.01)
+
+
+# What it is not.
 
 
 @pytest.mark.parametrize(
     "box",
     [
-        EstimatorPredictor(BayesianRidge()),
-        EstimatorPredictor(HuberRegressor(max_iter=1000)),
-        FunctionPredictor(lambda x, y, query: 0.7, "a constant"),
-        FunctionPredictor(lambda x, y, query: float(np.sin(9 * query.sum())), "a sine"),
+        function(lambda x, y, q: 0.7, "a constant"),
+        function(lambda x, y, q: float(np.sin(9 * q.sum())), "a sine"),
+        function(lambda x, y, q: float(np.median(y)), "the median"),
     ],
     ids=lambda box: box.name,
 )
 def test_an_algorithm_of_no_family_is_none_of_the_known(box):
     found = ask(box)
-    assert found.verdict == "none"
+    assert (found.relation, found.verdict) == ("none", "none")
     assert found.parameters == {}
-    assert found.nearest.distance > found.threshold
-    assert "none of the known algorithms" in found.sentence
-    assert found.nearest.name in found.sentence
+    assert max(found.suites.values()) > found.limit
+    assert "is none of the known algorithms" in found.sentence
 
 
-def test_algorithms_that_agree_on_the_task_are_told_apart_elsewhere():
-    """On orthogonal inputs one step of GD is ridge regression, up to its scale."""
-    found = ask(gd(0.01, 8))
-    distances = {c.family: c.distance for c in reversed(found.candidates)}
-    assert distances["gd"] < 1e-12
-    assert distances["ridge"] > 1e-3
+def test_what_fails_on_one_kind_of_data_is_said_to():
+    def zero_if_outlier(x, y, query):
+        wild = np.max(np.abs(y)) > 6 * np.median(np.abs(y)) + 1
+        return 0.0 if wild else least_squares(x, y, query)
+
+    found = ask(function(zero_if_outlier))
+    assert found.relation != "is"
+    assert found.verdict == "ols"
+    assert found.suites["outlier"] > 0.1
+    assert found.suites["task"] < 1e-10
+    assert "not on" in found.sentence
+    assert "an outlier" in found.sentence
 
 
-def test_the_order_of_examples_tells_one_pass_from_all_at_once():
-    found = ask(sgd(0.02))
-    distances = {c.family: c.distance for c in reversed(found.candidates)}
-    assert distances["sgd"] < 1e-12 < 1e-4 < distances["gd"]
-
-
-def test_a_trained_learner_is_held_to_its_task():
+def test_both_questions_are_answered_for_a_trained_model():
     found = ask(InContextLearner.from_pretrained("linear-d2"))
-    assert found.domain == "task"
-    assert found.verdict in ("ols", "ridge")
-    assert found.nearest.low <= found.nearest.distance <= found.nearest.high
+    assert [each.domain for each in found.statements] == ["task", "everywhere"]
+    assert (found.relation, found.domain) == ("behaves like", "task")
+    assert "ols" in {found.verdict, *found.ties}
+    assert found.nearest.low <= found.distance <= found.nearest.high
+    assert found.statements[1].relation == "none"
+    assert "on its task" in found.sentence
+    assert "on all kinds of data" in found.sentence
+
+
+def test_the_next_family_is_never_nearer_than_the_one_that_is_named():
+    for statement in ask(InContextLearner.from_pretrained("linear-d2")).statements:
+        following = statement.runner_up
+        assert following is not None
+        assert following.distance >= statement.nearest.distance
+
+
+# Regimes.
+
+
+def test_a_change_of_algorithm_is_found_with_its_place():
+    def switching(x, y, query):
+        if len(x) > 4:
+            return least_squares(x, y, query)
+        near = np.argsort(np.sum((x - query) ** 2, axis=1), kind="stable")[:2]
+        return float(y[near].mean())
+
+    found = ask(function(switching))
+    assert found.changes_at == 4
+    first, second = found.regimes
+    assert (first.verdict, first.first, first.last) == ("knn", 1, 4)
+    assert first.parameters["k"] == 2
+    assert (second.verdict, second.first, second.last) == ("ols", 5, 8)
+    assert "It changes its algorithm" in found.sentence
+
+
+def test_a_change_of_a_parameter_is_found():
+    def switching(x, y, query):
+        return float(ridge_answers(x, y, query[None], 5 if len(x) <= 3 else 0.05)[0])
+
+    found = ask(function(switching))
+    assert found.changes_at == 3
+    penalties = [regime.parameters["penalty"] for regime in found.regimes]
+    assert penalties == pytest.approx([5, 0.05], rel=1e-3)
+
+
+# What was asked.
+
+
+def test_questions_without_an_answer_are_counted():
+    found = ask(
+        function(
+            lambda x, y, q: least_squares(x, y, q) if len(x) <= 5 else float("nan")
+        )
+    )
+    assert found.answered == pytest.approx(5 / 8, abs=0.01)
+    assert (found.first_n, found.last_n) == (1, 5)
+    assert "62.5% were answered" in found.sentence
+    assert found.regimes[-1].last == 5
 
 
 def test_the_answer_does_not_depend_on_the_seed():
@@ -132,30 +208,24 @@ def test_the_same_seed_gives_the_same_answer():
     assert ask(sgd(0.03)) == ask(sgd(0.03))
 
 
-def test_a_model_knows_its_task_and_progress_is_reported():
-    learner = InContextLearner.from_pretrained("linear-d2")
-    reports = []
-    found = identify(
-        learner,
-        num_examples=EXAMPLES,
-        num_datasets=32,
-        with_evidence=False,
-        progress=lambda stage, done, total, note="": reports.append(
-            (stage, done, total)
+def test_one_domain_can_be_asked_about_alone():
+    task = ask(ols, domain="task", num_datasets=32)
+    assert set(task.suites) == {"task"}
+    assert (task.relation, task.domain) == ("is", "task")
+    everywhere = ask(ols, domain="everywhere")
+    assert [each.domain for each in everywhere.statements] == ["everywhere"]
+
+
+def test_progress_is_reported_with_totals():
+    reports = {}
+    ask(
+        ridge(0.3),
+        progress=lambda stage, done, total, note="": reports.update(
+            {stage: (done, total)}
         ),
     )
-    assert (found.task, found.dim) == (repr(learner.task), 2)
-    assert found.evidence == {}
-    stages = {stage: (done, total) for stage, done, total in reports}
-    assert set(stages) == {"trying families", "fitting families"}
-    assert all(done == total for done, total in stages.values())
-
-
-def test_a_black_box_reports_its_answers():
-    stages = set()
-    box = Boxed("box", ridge_answers)
-    ask(box, progress=lambda stage, done, total, note="": stages.add(stage))
-    assert stages > {"trying families", "fitting families"}
+    assert {"trying families", "fitting families"} <= set(reports)
+    assert all(done == total for done, total in reports.values())
 
 
 def test_any_other_predictor_needs_a_task():
@@ -178,10 +248,22 @@ def test_evidence_speaks_for_the_right_hypothesis():
     assert evidence["symmetries"]["input scale"]["target"] > 1e-3
 
 
-def test_the_range_of_a_parameter_holds_the_truth():
+def test_a_symmetry_that_the_family_has_and_the_box_breaks_is_said():
+    def clipped(x, y, query):
+        return float(np.clip(least_squares(x, y, query), -1.2, 1.2))
+
+    found = ask(function(clipped), with_evidence=True, domain="task")
+    if found.relation == "behaves like":
+        assert "label scale" in found.broken_symmetries
+        assert "breaks a symmetry of that, label scale" in found.sentence
+    else:
+        assert found.relation == "none"
+
+
+def test_the_range_of_a_parameter_holds_its_estimate():
     low, high = known().parameter_ranges["penalty"]
-    assert low == pytest.approx(0.3, rel=1e-6)
-    assert high == pytest.approx(0.3, rel=1e-6)
+    assert low <= known().parameters["penalty"] <= high
+    assert high - low < 1e-6
 
 
 def test_a_box_that_dies_before_the_evidence_keeps_its_answer():
@@ -191,10 +273,13 @@ def test_a_box_that_dies_before_the_evidence_keeps_its_answer():
         return ridge_answers(x, y, queries, 0.3)
 
     with pytest.warns(UserWarning, match=r"^`box` ended\..* The evidence is left out"):
-        found = identify(
-            Boxed("box", dies_of_many), TASK, num_examples=EXAMPLES, num_datasets=32
-        )
+        found = ask(Boxed("box", dies_of_many), with_evidence=True)
     assert (found.verdict, found.evidence) == ("ridge", {})
+
+
+def test_huber_is_not_least_squares_everywhere():
+    found = ask(EstimatorPredictor(HuberRegressor(max_iter=1000)))
+    assert found.relation != "is"
 
 
 @pytest.mark.parametrize(

@@ -1,57 +1,94 @@
 """An identification is saved, loaded, said, tabulated and drawn."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from algoscope.foundation.files import DamagedFileError
-from algoscope.identification import Candidate, Identification
-from algoscope.identification.result import Regime, identification_figure
+from algoscope.identification import Candidate, Identification, Statement
+from algoscope.identification.figure import identification_figure
+from algoscope.identification.regimes import Regime
+from algoscope.identification.result import above
 
 
-def candidate(family: str, distance: float, **parameters) -> Candidate:
-    inside = ", ".join(f"{key}={value}" for key, value in parameters.items())
+def candidate(family: str, distance: float, bounds=(), **parameters) -> Candidate:
+    inside = ", ".join(
+        f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
+        for key, value in parameters.items()
+    )
     return Candidate(
         family=family,
         name=f"{family}({inside})" if inside else family,
         parameters=parameters,
+        bounds=dict(bounds),
         distance=distance,
         low=0.5 * distance,
         high=2 * distance,
-        regimes={"determined": 0.9 * distance, "over-determined": 1.1 * distance},
-        median_spd={"determined": float("nan"), "over-determined": distance},
+        suites={"task": 0.9 * distance, "outlier": 1.1 * distance},
+        untrimmed={"task": distance, "outlier": 2 * distance},
+        per_n=[None, distance, distance],
     )
 
 
-def identification(**changes) -> Identification:
+CANDIDATES = [
+    candidate("ridge", 0.004, penalty=0.3),
+    candidate("ridge", 0.006, penalty=0.3, intercept=True),
+    candidate("ols", 0.02),
+    candidate("chebyshev", float("inf"), steps=3),
+]
+
+
+def statement(**changes) -> Statement:
+    values = {
+        "domain": "everywhere",
+        "relation": "behaves like",
+        "verdict": "ridge",
+        "confidence": 0.9,
+        "candidates": CANDIDATES,
+        "ties": [],
+        "suites": {"task": 0.0036, "outlier": 0.0044},
+        "holds_on": ["task", "outlier"],
+        "fails_on": [],
+    }
+    return Statement(**values | changes)
+
+
+def identification(*statements: Statement, **changes) -> Identification:
+    main = statements[0] if statements else statement()
     values = {
         "target": "mine",
-        "verdict": "ridge",
+        "verdict": main.verdict,
+        "relation": main.relation,
         "parameters": {"penalty": 0.3},
         "parameter_ranges": {"penalty": (0.29, 0.31)},
-        "confidence": 0.9,
-        "candidates": [
-            candidate("ridge", 0.004, penalty=0.3),
-            candidate("ridge", 0.006, penalty=0.3, intercept=True),
-            candidate("ols", 0.02),
-            candidate("chebyshev", float("inf"), steps=3),
-        ],
+        "confidence": main.confidence,
+        "ties": main.ties,
+        "distance": main.nearest.distance,
+        "suites": main.suites,
+        "domain": main.domain,
+        "statements": list(statements) or [main],
         "regimes": [
-            Regime("determined", 1, 1, "ridge", "ridge(penalty=0.3)", 0.0036),
-            Regime("over-determined", 2, 8, "none", "ols", float("inf")),
+            Regime("determined", 1, 1, "ridge", "is", "ridge(0.3)", {}, 0.0036),
+            Regime("over-determined", 2, 8, "none", "none", "ols", {}, float("inf")),
         ],
-        "domain": "everywhere",
-        "threshold": 0.01,
+        "changes_at": None,
+        "broken_symmetries": {},
+        "limit": 0.02,
+        "answered": 1.0,
+        "first_n": 1,
+        "last_n": 8,
+        "noise": 0.0,
         "task": "LinearRegression(dim=1)",
         "dim": 1,
         "num_examples": 8,
         "num_datasets": 96,
+        "num_questions": 768,
         "seed": 0,
         "versions": {"algoscope": "0.1.0"},
         "evidence": {"num_queries": 2},
+        "answers": {"n": [1.0, 2.0], "predictor": [0.5, 1.0], "hypothesis": [0.4, 1.0]},
     }
     return Identification(**values | changes)
 
@@ -59,46 +96,73 @@ def identification(**changes) -> Identification:
 # The sentence.
 
 
-def test_the_sentence_names_the_answer_and_the_next_family():
+def test_a_near_algorithm_is_behaved_like_with_its_distance_and_the_next():
     assert identification().sentence == (
-        "mine runs ridge(penalty=0.3) on all kinds of data: distance 0.004 (95 % "
-        "interval 0.002 to 0.008). The nearest other family is ols at 0.02."
-    )
-    assert "on its task" in identification(domain="task").sentence
-
-
-@pytest.mark.parametrize(("penalty", "is_small"), [(0.0039, True), (0.011, False)])
-def test_a_small_ridge_penalty_is_said_to_be_near_least_squares(penalty, is_small):
-    first = candidate("ridge", 0.0005, penalty=penalty)
-    found = identification(candidates=[first, candidate("ols", 0.02)])
-    remark = "; a ridge penalty this small is close to least squares (OLS). The nearest"
-    assert (remark in found.sentence) == is_small
-
-
-def test_the_sentence_says_how_far_the_nearest_is_when_there_is_no_answer():
-    first = candidate("ridge", 0.04, penalty=0.003)
-    found = identification(
-        verdict="none", parameters={}, candidates=[first, candidate("ols", 0.05)]
-    )
-    assert found.sentence == (
-        "mine runs none of the known algorithms on all kinds of data. The nearest is "
-        "ridge(penalty=0.003) at distance 0.04; at most 0.01 would count as the same "
-        "algorithm."
+        "mine behaves like ridge(penalty=0.3) on all kinds of data: distance 0.004 "
+        "(0.002 to 0.008) (confidence 90%). Next is ols at 0.02. Asked: 768 questions, "
+        "n = 1–8."
     )
 
 
-def test_the_runner_up_is_of_another_family():
-    assert identification().nearest.name == "ridge(penalty=0.3)"
-    assert identification().runner_up.name == "ols"
+def test_runs_is_kept_for_what_is_the_same():
+    found = identification(statement(relation="is"))
+    assert found.sentence.startswith(
+        "mine runs ridge(penalty=0.3) on all kinds of data: no answer differs by more "
+        "than rounding or its own noise (confidence 90%)."
+    )
+    assert "runs" not in identification().sentence
+
+
+def test_none_has_the_nearest_and_where_it_fails():
+    none = statement(relation="none", verdict="none", fails_on=["outlier"])
+    assert identification(none).sentence.startswith(
+        "mine is none of the known algorithms on all kinds of data (confidence 90%). "
+        "The nearest is ridge(penalty=0.3) at distance 0.004; it would have to be at "
+        "most 0.02 on every kind; not on an outlier."
+    )
+
+
+def test_both_domains_are_spoken_about():
+    found = identification(statement(domain="task"), statement(relation="none"))
+    assert "mine behaves like ridge(penalty=0.3) on its task" in found.sentence
+    assert "mine is none of the known algorithms on all kinds of data" in found.sentence
+
+
+def test_ties_are_listed_and_are_not_the_next():
+    tied = identification(statement(ties=["ols"]))
+    assert "Not told apart from it: ols." in tied.sentence
+    assert "Next is chebyshev" not in tied.sentence  # it diverges
+    names = ["ols", "gd", "lasso", "knn"]
+    many = [*CANDIDATES, *(candidate(name, 0.005) for name in names[1:])]
+    found = identification(statement(candidates=many, ties=names))
+    assert "Not told apart from it: ols, gd, lasso and 1 more." in found.sentence
+
+
+def test_the_sentence_says_where_it_holds_and_where_not():
+    partly = statement(domain="task", holds_on=["task"], fails_on=["outlier"])
+    expected = "It holds on its task; not on an outlier (0.0044)."
+    assert expected in identification(partly).sentence
+
+
+def test_the_sentence_says_what_was_not_answered_and_what_changes():
+    assert "n = 1–8; 62.5% were answered." in identification(answered=0.625).sentence
+    changed = identification(changes_at=1).sentence
+    assert "It changes its algorithm: ridge(0.3) up to n = 1, ols from n = 2" in changed
+    broken = identification(broken_symmetries={"rotation": 0.2}).sentence
+    assert "it breaks a symmetry of that, rotation, by 20%" in broken
+
+
+def test_a_distance_is_never_printed_equal_to_the_limit_that_it_exceeds():
+    assert above(0.0200001, 0.02) == "0.0200001"
+    assert above(0.0312, 0.02) == "0.031"
+    assert above(0.01, 0.02) == "0.01"
 
 
 # Files.
 
 
 def test_an_identification_is_saved_and_loaded(tmp_path):
-    finite = [c for c in identification().candidates if np.isfinite(c.distance)]
-    known = [replace(c, median_spd={"determined": 0.1}) for c in finite]
-    found = identification(candidates=known)
+    found = identification(statement(), statement(domain="task"))
     found.save(tmp_path / "found.json")
     assert Identification.load(tmp_path / "found.json") == found
 
@@ -107,7 +171,7 @@ def test_numbers_that_json_does_not_know_are_kept(tmp_path):
     identification().save(tmp_path / "found.json")
     loaded = Identification.load(tmp_path / "found.json")
     assert loaded.candidates[-1].distance == float("inf")
-    assert np.isnan(loaded.candidates[0].median_spd["determined"])
+    assert loaded.candidates[-1].per_n[1] == float("inf")
     assert loaded.regimes[1].distance == float("inf")
 
 
@@ -131,7 +195,7 @@ def test_a_file_of_another_kind_is_rejected(tmp_path, text, problem):
 # In a notebook.
 
 
-def test_the_table_has_one_row_per_hypothesis():
+def test_the_table_has_one_row_per_hypothesis_with_distances_per_suite():
     rows = identification().rows()
     assert [row["hypothesis"] for row in rows[:3]] == [
         "ridge(penalty=0.3)",
@@ -144,17 +208,17 @@ def test_the_table_has_one_row_per_hypothesis():
         "distance": 0.004,
         "low": 0.002,
         "high": 0.008,
-        "determined": pytest.approx(0.0036),
-        "over-determined": pytest.approx(0.0044),
+        "task": pytest.approx(0.0036),
+        "outlier": pytest.approx(0.0044),
     }
     assert len(identification().table()) == 4
 
 
 def test_it_shows_itself_in_one_line_and_in_html():
     found = identification(target="<mine>")
-    assert repr(found) == f"<Identification: {found.sentence}>"
+    assert repr(found).startswith("<Identification: <mine> behaves like")
     shown = found._repr_html_()
-    assert "&lt;mine&gt; runs ridge(penalty=0.3)" in shown
+    assert "&lt;mine&gt; behaves like ridge(penalty=0.3)" in shown
     assert "<mine>" not in shown
     assert shown.count("<tr>") == 5
     assert "data:image/svg+xml;base64," in shown
@@ -163,30 +227,18 @@ def test_it_shows_itself_in_one_line_and_in_html():
 # The figure.
 
 
-def only_axes(figure: Figure) -> Any:
-    (axes,) = figure.axes
-    return axes
-
-
-def test_the_figure_shows_the_nearest_hypotheses_with_intervals_and_regimes():
-    found = identification()
-    figure = found.plot()
+def test_the_figure_shows_distances_per_suite_and_n_and_the_answers():
+    figure = identification().plot()
     assert isinstance(figure, Figure)
-    axes = only_axes(figure)
-    assert axes.get_title() == "Which algorithm is mine?"
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    assert names == [c.name for c in found.candidates[:3]]  # an infinite one has no dot
-    by_label = {line.get_label(): line for line in axes.lines}
-    for regime in ("determined", "over-determined"):
-        values = [c.regimes[regime] for c in found.candidates[:3]]
-        assert by_label[regime].get_xdata() == pytest.approx(values)
-    (bars,) = axes.containers
-    dots, _, (lengths,) = bars.lines
-    assert dots.get_xdata() == pytest.approx([0.004, 0.006, 0.02])
-    ends = [segment[:, 0].tolist() for segment in lengths.get_segments()]
-    assert ends[0] == pytest.approx([0.002, 0.008])
-    assert 0.01 in [line.get_xdata()[0] for line in axes.lines]
-    assert axes.yaxis_inverted()
+    suites, per_n, answers = figure.axes
+    names = [label.get_text() for label in suites.get_yticklabels()]
+    assert names == ["its task", "an outlier"]
+    first = suites.lines[0]
+    assert first.get_xdata() == pytest.approx([0.0036, 0.0044])
+    assert len(suites.lines) == 3 + 1  # an infinite one has no line; and the limit
+    assert np.asarray(suites.lines[-1].get_xdata())[0] == 0.02
+    assert per_n.lines[0].get_ydata() == pytest.approx([0.004, 0.004])
+    assert answers.lines[0].get_ydata() == pytest.approx([0.5, 1.0])
 
 
 def test_the_figure_is_drawn_into_given_axes_and_leaves_their_figure_alone():
@@ -199,11 +251,8 @@ def test_the_figure_is_drawn_into_given_axes_and_leaves_their_figure_alone():
     assert not left.lines
 
 
-def test_the_figure_has_a_place_for_distances_of_zero_and_shows_as_many_as_asked():
-    exact = [candidate("ols", 0.0), candidate("ridge", 1e-3, penalty=0.1)]
-    found = identification(candidates=exact)
-    axes = only_axes(identification_figure(found))
-    dots = axes.containers[0].lines[0]
-    assert dots.get_xdata() == pytest.approx([1e-4, 1e-3])
-    axes = only_axes(identification_figure(found, num_shown=1))
-    assert len(axes.get_yticklabels()) == 1
+def test_distances_of_zero_have_a_place():
+    exact = replace(CANDIDATES[0], suites={"task": 0.0, "outlier": 0.0})
+    found = identification(statement(candidates=[exact], suites=exact.suites))
+    axes = identification_figure(found).axes[0]
+    assert np.min(np.asarray(axes.lines[0].get_xdata())) > 0

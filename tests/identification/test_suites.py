@@ -33,7 +33,9 @@ def test_suites_are_what_their_names_say():
     options = {"num_datasets": 200, "num_examples": 6, "seed": 0}
     orthogonal = draw_suite("orthogonal", task, **options).x[:, :3]
     products = orthogonal @ orthogonal.transpose(0, 2, 1)
-    np.testing.assert_allclose(products, np.tile(3 * np.eye(3), (200, 1, 1)), atol=1e-9)
+    np.testing.assert_allclose(products * (1 - np.eye(3)), 0, atol=1e-9)
+    lengths = np.diagonal(products, axis1=1, axis2=2) / 3
+    assert 0.25 <= lengths.min() < 0.5 < 1.5 < lengths.max() <= 1.96
     duplicated = draw_suite("duplicated", task, **options).x
     np.testing.assert_array_equal(duplicated[:, ::2], duplicated[:, 1::2])
     skewed = draw_suite("skewed", task, **options).x
@@ -80,8 +82,10 @@ def test_contested_datasets_of_known_algorithms_are_few_and_far_apart():
     assert difference(chosen) > 2 * difference(pool)
 
 
-def test_every_set_of_probes_has_equally_many_datasets_of_each_suite():
-    first, second = draw_probes(SUITES, TASK, sizes=(16, 9), num_examples=3, seed=0)
-    assert [first.suite.count(name) for name in SUITES] == [2] * len(SUITES)
-    assert [second.suite.count(name) for name in SUITES] == [2] * len(SUITES)
+def test_a_quarter_of_the_datasets_is_of_the_task_and_the_others_are_shared_evenly():
+    first, second = draw_probes(SUITES, TASK, sizes=(56, 9), num_examples=3, seed=0)
+    assert [first.suite.count(name) for name in SUITES] == [14, *[6] * 7]
+    assert [second.suite.count(name) for name in SUITES] == [2, *[1] * 7]
     assert not np.isin(second.y, first.y).any()
+    (alone,) = draw_probes(("task",), TASK, sizes=(16,), num_examples=3, seed=0)
+    assert alone.suite == ["task"] * 16

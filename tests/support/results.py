@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from algoscope.comparison.intervals import Estimate
 from algoscope.experiments.record import Claim, Record, Table
-from algoscope.identification.result import Candidate, Identification, Regime
+from algoscope.identification import Candidate, Identification, Statement
+from algoscope.identification.regimes import Regime
 from algoscope.model.checkpoints import MODELS
 from algoscope.patching.result import Map, PatchingResult
 from algoscope.probing.measurement import Measurement
@@ -110,27 +111,50 @@ def save_patching(directory: Path, learner: str = "small") -> Path:
 
 def save_identification(path: Path, target: str = "small") -> Path:
     """Write an identification with two candidates."""
-    rest = {"regimes": {"determined": 0.1}, "median_spd": {"determined": 0.1}}
+    rest = {"suites": {"task": 0.1}, "untrimmed": {"task": 0.1}, "per_n": [0.0, 0.1]}
     candidates = [
-        Candidate("ols", "ols", {}, 0.1, 0.05, 0.2, **rest),
-        Candidate("ridge", "ridge(0.1)", {"penalty": 0.1}, 0.3, 0.2, 0.4, **rest),
+        Candidate("ols", "ols", {}, {}, 0.1, 0.05, 0.2, **rest),
+        Candidate("ridge", "ridge(0.1)", {"penalty": 0.1}, {}, 0.3, 0.2, 0.4, **rest),
     ]
+    statement = Statement(
+        domain="task",
+        relation="behaves like",
+        verdict="ols",
+        confidence=0.9,
+        candidates=candidates,
+        ties=[],
+        suites={"task": 0.1},
+        holds_on=["task"],
+        fails_on=[],
+    )
     Identification(
         target=target,
         verdict="ols",
+        relation="behaves like",
         parameters={},
         parameter_ranges={},
         confidence=0.9,
-        candidates=candidates,
-        regimes=[Regime("determined", 2, 2, "ols", "ols", 0.1)],
+        ties=[],
+        distance=0.1,
+        suites={"task": 0.1},
         domain="task",
-        threshold=0.2,
+        statements=[statement],
+        regimes=[Regime("determined", 2, 2, "ols", "behaves like", "ols", {}, 0.1)],
+        changes_at=None,
+        broken_symmetries={},
+        limit=0.2,
+        answered=1.0,
+        first_n=1,
+        last_n=4,
+        noise=0.0,
         task="a task",
         dim=2,
         num_examples=4,
         num_datasets=8,
+        num_questions=32,
         seed=0,
         versions={"python": "3.11"},
+        answers={"n": [1.0], "predictor": [0.5], "hypothesis": [0.4]},
     ).save(path)
     return path
 
