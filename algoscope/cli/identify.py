@@ -4,13 +4,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from algoscope.cli import show
 from algoscope.cli.console import (
     Target,
     find_target,
     print_identification,
     print_table,
+    require_drawable,
     stopping_cleanly,
 )
+from algoscope.cli.destinations import require_file, write_or_rescue
 from algoscope.foundation.files import json_text
 from algoscope.foundation.text import short
 
@@ -48,10 +51,9 @@ class Identify:
 
 def run_identify(command: Identify) -> None:
     """Say which algorithm the target runs."""
-    if command.figure:
-        from algoscope.foundation.plotting import require_ending
-
-        require_ending(command.figure)
+    require_file("out", command.out)
+    require_drawable(figure=command.figure)
+    from algoscope.foundation.plotting import save_figure
     from algoscope.identification import identify
 
     predictor, task = find_target(command)
@@ -69,13 +71,13 @@ def run_identify(command: Identify) -> None:
         with stopping_cleanly():
             survival = _survival(predictor, task, found, command)
     if command.out:
-        found.save(command.out)
+        write_or_rescue(command.out, found.save)
         if survival:
-            survival.save(command.out.with_suffix(".shifts.json"))
+            beside = command.out.with_suffix(".shifts.json")
+            write_or_rescue(beside, survival.save)
     if command.figure:
-        from algoscope.foundation.plotting import save_figure
-
-        save_figure((survival or found).plot(), command.figure)
+        drawn = (survival or found).plot()
+        write_or_rescue(command.figure, lambda path: save_figure(drawn, path))
     if command.json:
         more = {"survival": asdict(survival)} if survival else {}
         print(json_text({**asdict(found), **more}))
