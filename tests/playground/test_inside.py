@@ -16,9 +16,9 @@ from algoscope.predictors.accelerated import newton_iterates
 PANELS = ("depth", "watch", "attention", "patch")
 ANSWERS = """async ([name, x, y, query]) => {
   const model = (await window.algoscope.ready).models.get(name);
-  const { answersByLayer, runExamples } = modules["inside.js"];
+  const { askLayers, runExamples } = modules["inside.js"];
   const run = runExamples(model, { x, y });
-  return answersByLayer(model, run, [query]).map((each) => each[0]);
+  return askLayers(model, run, [query]).layers.map((each) => each[0]);
 }"""
 SWAPPED = """async ([name, x, y, other, query, cells]) => {
   const model = (await window.algoscope.ready).models.get(name);

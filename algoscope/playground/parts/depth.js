@@ -7,7 +7,7 @@
 import { chart, path } from "./chart.js";
 import { randomNumbers } from "./datasets.js";
 import { draw, make, shortNumber, slider } from "./dom.js";
-import { answersByLayer, cellNumber, impliedWeights, openedModel, runExamples, situation, whileOpen } from "./inside.js";
+import { askLayers, cellNumber, impliedWeights, openedModel, runExamples, situation, whileOpen } from "./inside.js";
 import { gdIterates, newtonIterates } from "./iterates.js";
 import { olsWeights } from "./predictors.js";
 
@@ -27,22 +27,27 @@ export function probes(dim) {
 export function walk(model, where, rate = RATE) {
   const { dim } = model, queries = probes(dim);
   const run = runExamples(model, where);
-  const layers = answersByLayer(model, run, queries);
+  const { layers, own } = askLayers(model, run, queries);
   const depth = layers.length - 1;
   const ols = olsWeights(where.x, where.y, dim);
   const solved = queries.map((query) => dot(ols, query));
   const distance = (answers) => answers.reduce((sum, each, t) => sum + (each - solved[t]) ** 2, 0) / QUERIES / dim;
   const of = (iterates) => iterates.map((w) => distance(queries.map((query) => dot(w, query))));
   const gd = gdIterates(where.x, where.y, dim, depth, rate), newton = newtonIterates(where.x, where.y, dim, depth);
-  const apart = (answers, w) => answers.reduce((sum, each, t) => sum + (each - dot(w, queries[t])) ** 2, 0);
-  const nearest = (iterates) => layers.map((answers) => iterates
-    .reduce((best, w, k) => (apart(answers, w) < apart(answers, iterates[best]) ? k : best), 0));
+  const apart = (one, other) => one.reduce((sum, each, t) => sum + (each - other[t]) ** 2, 0);
+  const nearest = (iterates) => {
+    const predicted = iterates.map((w) => queries.map((query) => dot(w, query)));
+    return layers.map((answers) => {
+      const far = predicted.map((each) => apart(each, answers));
+      return far.indexOf(Math.min(...far));
+    });
+  };
   return {
     run, ols, gd, newton,
     nearest: { gd: nearest(gdIterates(where.x, where.y, dim, MOST_STEPS, rate)), newton: nearest(newtonIterates(where.x, where.y, dim, MOST_STEPS)) },
     weights: layers.map((answers) => impliedWeights(queries, [...answers])),
     spd: { layers: layers.map((answers) => distance([...answers])), gd: of(gd), newton: of(newton) },
-    own: distance([...model.transformer.ask(run, queries)]),
+    own: distance([...own]),
   };
 }
 
@@ -115,7 +120,7 @@ function figure(title, svg, lines) {
 function curves(model, found, layer, where) {
   const reach = Math.max(3, ...where.x.map(([each]) => Math.abs(each) * 1.1));
   const grid = Array.from({ length: 49 }, (_, k) => [reach * (k / 24 - 1)]);
-  const layers = answersByLayer(model, found.run, grid);
+  const { layers } = askLayers(model, found.run, grid);
   const line = grid.map(([each]) => each * found.ols[0]);
   const top = Math.max(1, ...where.y.map(Math.abs), ...line.map(Math.abs)) * 1.15;
   const { svg, layer: into, x, y } = chart({
