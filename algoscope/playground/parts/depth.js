@@ -11,7 +11,7 @@ import { askLayers, cellNumber, impliedWeights, openedModel, runExamples, situat
 import { gdIterates, newtonIterates } from "./iterates.js";
 import { olsWeights } from "./predictors.js";
 
-const QUERIES = 64, SMALLEST = 1e-8, MOST_STEPS = 16;
+const QUERIES = 32, SMALLEST = 1e-8, MOST_STEPS = 16;
 const RATE = 0.5; // c of GD; above 2 it diverges
 const dot = (a, b) => a.reduce((sum, each, k) => sum + each * b[k], 0);
 
@@ -88,7 +88,7 @@ export function mount(place, app) {
       distances(found, layer),
     );
     note.textContent = model.readouts
-      ? "Each layer has its own linear read-out, fitted in Python (learner.readouts()) to labels of the training task. GD: w ← w + c (b − Sw)/λ, with S = XᵀX, b = XᵀY and λ the largest eigenvalue of S. Newton: w = Mb, M ← 2M − MSM; with one input its start is the solution. SPD: mean squared distance of predictions at 64 inputs x ~ N(0, I), over d."
+      ? "Each layer has its own linear read-out, fitted in Python (learner.readouts()) to labels of the training task. GD: w ← w + c (b − Sw)/λ, with S = XᵀX, b = XᵀY and λ the largest eigenvalue of S. Newton: w = Mb, M ← 2M − MSM; with one input its start is the solution. SPD: mean squared distance of predictions at 32 inputs x ~ N(0, I), over d."
       : `${model.name} has no read-outs of its own for each layer, so the read-out of its last layer is used for all. A compiled learner writes its answer in the last layer: see “Watch it run”.`;
   }
   whileOpen(place, app, follow);
