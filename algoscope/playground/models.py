@@ -104,7 +104,7 @@ def find_models(names: Sequence[str | Path]) -> list[PageModel]:
 def _named(name: str | Path) -> list[PageModel]:
     is_algorithm = isinstance(name, str) and name in ALGORITHMS
     if is_algorithm and not Path(name).is_dir() and name not in shipped_models():
-        return [compiled_model(name, dim) for dim in COMPILED_DIMS]
+        return [compiled_model(str(name), dim) for dim in COMPILED_DIMS]
     directory = locate(name)
     learner = InContextLearner.from_pretrained(directory)
     config = read_json(directory / CONFIG)

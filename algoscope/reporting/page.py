@@ -36,7 +36,7 @@ def html_page(
 ) -> str:
     """Return the page: contents, all claims, and a part for each result.
 
-    `playground` is the address of the playground that lies beside the page, if one does.
+    `playground` is the address of the playground beside the page, if there is one.
     """
     style = STYLE.read_text(encoding="utf-8")
     head = element(

@@ -8,8 +8,8 @@ from base64 import b64encode
 import pytest
 from support.playing import played
 
+from algoscope.construction.algorithms import SGD
 from algoscope.construction.build import Construction, save_construction
-from algoscope.construction.algorithms import ALGORITHMS
 from algoscope.model.checkpoints import MODELS
 from algoscope.playground import play
 from algoscope.playground.play import assemble
@@ -29,7 +29,8 @@ DROP = """async (app, files) => {
     const bytes = Uint8Array.from(atob(content), (each) => each.charCodeAt(0));
     transfer.items.add(new File([bytes], name));
   }
-  window.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, cancelable: true }));
+  const about = { dataTransfer: transfer, cancelable: true };
+  window.dispatchEvent(new DragEvent("drop", about));
 }"""
 
 
@@ -104,7 +105,7 @@ def test_a_dropped_model_is_chosen_and_answers(default_file, browser, tmp_path):
         drop(watched, {"config.json": CONFIG, "model.safetensors": WEIGHTS})
         assert watched.state["model"] == "linear-d1 (2)"
         assert "the transformer linear-d1 (2) answers like least" in watched.sentence
-        written = Construction(ALGORITHMS["sgd"](learning_rate=0.2), 2, 4)
+        written = Construction(SGD(learning_rate=0.2), 2, 4)
         save_construction(written, written.compile(), tmp_path)
         names = ("config.json", "model.safetensors")
         drop(watched, {name: (tmp_path / name).read_bytes() for name in names})

@@ -1,6 +1,6 @@
 """Readable everywhere: on a phone, in the dark, on paper, and without seeing it.
 
-The run leaves screenshots in the directory that ALGOSCOPE_SCREENSHOTS names, if it does.
+With ALGOSCOPE_SCREENSHOTS=DIRECTORY the run leaves screenshots there.
 """
 
 import os
@@ -99,8 +99,9 @@ def test_every_control_has_a_name_and_can_be_reached(default_file, browser):
             assert words in tree
         assert page.locator("#sentence").get_attribute("aria-live") == "polite"
         duplicates = page.evaluate(
-            "(() => { const all = [...document.querySelectorAll('[id]')].map((e) => e.id);"
-            " return all.filter((id, i) => all.indexOf(id) !== i); })()"
+            "(() => { const all = [...document.querySelectorAll('[id]')];"
+            " const ids = all.map((each) => each.id);"
+            " return ids.filter((id, i) => ids.indexOf(id) !== i); })()"
         )
         assert duplicates == []
 
@@ -148,7 +149,8 @@ def test_time_of_a_frame_is_reported(default_file, browser, record_property):
                     const x = app.state.points.x.map((each) => [...each]);
                     x[0][0] += 0.01;
                     const start = performance.now();
-                    app.update({ points: { x, y: app.state.points.y } }, { lasting: false });
+                    const points = { x, y: app.state.points.y };
+                    app.update({ points }, { lasting: false });
                     times.push(performance.now() - start);
                   }
                   return times.sort((a, b) => a - b)[7];

@@ -291,3 +291,23 @@ def test_a_dragged_example_stays_under_the_pointer_while_data_are_broken(
         assert watched.point(2) == pytest.approx((x + 24, y - 30), abs=2)
         watched.drag(2, 0, 30)
         assert watched.state["x"][1][0] == pytest.approx(old[0], abs=1e-6)
+
+
+def test_trained_and_compiled_learners_are_drawn_side_by_side(default_file, browser):
+    with played(browser, default_file) as watched:
+        page = watched.page
+        page.locator("input[name=beside][value=sgd-d1]").check()
+        assert page.locator(".plot path.of-compiled").count() == 1
+        # The compiled SGD and the textbook's are one curve.
+        curves = [
+            page.locator(f".plot path.of-{kind}").get_attribute("d")
+            for kind in ("compiled", "sgd")
+        ]
+        assert curves[0] == curves[1]
+        assert "sgd-d1 1.07" in page.inner_text("#asked")
+        assert "sgd-d1" in watched.address
+        address = watched.address
+    with played(browser, default_file, address) as watched:
+        assert watched.state["shown"] == ["ols", "sgd", "knn", "sgd-d1"]
+        watched.page.locator("input[name=learner][value=sgd-d1]").check()
+        assert watched.page.locator(".plot path.of-compiled").count() == 0

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +12,7 @@ from support.browser import opened
 from algoscope.model.layer import ACTIVATIONS, Block
 from algoscope.model.learner import InContextLearner
 from algoscope.model.tokens import encode_context
-from algoscope.model.transformer import random_transformer
+from algoscope.model.transformer import Transformer, random_transformer
 from algoscope.playground import Playground, play
 from algoscope.playground.models import PageModel
 from algoscope.predictors import parse_predictor
@@ -29,6 +30,12 @@ RUN = """async ([name, x, y]) => {
 }"""
 
 
+@eqx.filter_jit
+def run_with_attention(transformer: Transformer, tokens):
+    """Return the whole run, compiled once for transformers of the same shape."""
+    return transformer(tokens, attention=True)
+
+
 def in_float64(learner: InContextLearner) -> InContextLearner:
     """Return the same weights, computed with in double precision."""
     widen = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), learner.transformer)
@@ -40,7 +47,7 @@ def errors(page, name: str, learner: InContextLearner, x, y) -> dict[str, float]
     transformer = learner.transformer
     kind = transformer.w_e.dtype
     tokens = encode_context(jnp.asarray(x, kind), jnp.asarray(y, kind))
-    run = transformer(tokens, attention=True)
+    run = run_with_attention(transformer, tokens)
     assert run.attention is not None
     found = page.evaluate(RUN, [name, x.tolist(), y.tolist()])
     wanted = {

@@ -111,6 +111,17 @@ def test_one_path_may_be_given_as_text_and_progress_is_reported(tmp_path):
     assert steps == [(stage, 1, 2, paths[0]), (stage, 2, 2, paths[1])]
 
 
+def test_a_playground_beside_the_report_is_linked(tmp_path):
+    save_record(tmp_path / "results" / "fig1")
+    link = '<a href="playground.html">the playground</a>'
+    out = tmp_path / "report.html"
+    report(tmp_path / "results", out)
+    assert link not in out.read_text()
+    (tmp_path / "playground.html").write_text("a page")
+    report(tmp_path / "results", out)
+    assert link in out.read_text()
+
+
 def test_no_paths_are_rejected(tmp_path):
     with refuses(InvalidValueError, "`paths` must name at least one result, got none."):
         report([], tmp_path / "report.html")

@@ -111,7 +111,7 @@ export function sentence(app, { found, size }) {
       named(first.id), ` and ${far(second)} from `, named(second.id), "."];
   }
   const stopped = state.layer !== null && app.model.readouts ? `, read after layer ${state.layer},` : "";
-  const who = `With these ${examples} the transformer ${nameOf(app, state.model)}${stopped} `;
+  const who = `With these ${examples} the transformer ${nameOf(state.model)}${stopped} `;
   if (first.distance > LIKE * Math.max(size, 1e-12)) {
     const ols = sorted.find(({ id }) => id === "ols");
     if (first === ols) {

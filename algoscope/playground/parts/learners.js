@@ -2,14 +2,32 @@
 // a textbook predictor. `learn` reads the examples once; `ask` answers many queries after
 // the first n of them.
 
-import { textbook } from "./predictors.js";
+import { TEXTBOOK, textbook } from "./predictors.js";
 import { encode } from "./transformer.js";
 
 export const isTextbook = (id) => textbook(id) !== null;
 
-// The name of a learner in a sentence.
-export function nameOf(app, id) {
-  return textbook(id)?.name ?? app.models.get(id).name;
+// The name of a learner in a sentence, and a short one.
+export const nameOf = (id) => textbook(id)?.name ?? id;
+export const shortNameOf = (id) => textbook(id)?.short ?? id;
+
+// Draw a learner beside the chosen one, or no longer.
+export function toggleShown(app, id) {
+  const { shown } = app.state;
+  app.update({ shown: shown.includes(id) ? shown.filter((each) => each !== id) : [...shown, id] });
+}
+
+// The learners to draw beside the chosen one: [{ id, kind, learner }], where `kind` names
+// their color.
+export function learnersBeside(app) {
+  const { shown, model, x, y } = app.state;
+  const found = TEXTBOOK.filter(({ id }) => shown.includes(id)).map(({ id }) => ({ id, kind: id }));
+  for (const [id, each] of app.models) {
+    if (shown.includes(id) && each.dim === app.dim) found.push({ id, kind: each.kind });
+  }
+  return found.filter(({ id }) => id !== model)
+    .map(({ id, kind }) => ({ id, kind, learner: learn(app, id, x, y) }))
+    .filter(({ learner }) => !learner.problem);
 }
 
 // Return { ask(queries, n) } for the examples, or { problem } where it cannot run.

@@ -4,7 +4,7 @@
 // query     […]: the input that is asked about
 // model     the learner: the name of a model, or the id of a textbook predictor
 // layer     null for the whole learner, or ℓ to stop after that layer
-// shown     ids of the predictors that are drawn beside the learner
+// shown     the learners that are drawn beside it: ids, or names of models
 // parameter { ridge, gd, sgd, knn }
 // shift     { x, w, rotate, outlier, noise }: how "Break it" changes the examples
 // tour      null, or the number of the step
@@ -45,7 +45,7 @@ export function encodeState(state) {
   fields.set("x", state.points.x.map(row).join(";"));
   fields.set("y", row(state.points.y));
   fields.set("query", row(state.query));
-  fields.set("shown", state.shown.join(","));
+  fields.set("shown", state.shown.map(encodeURIComponent).join(","));
   if (state.layer !== null) fields.set("layer", String(state.layer));
   for (const [id, value] of Object.entries(usualParameters())) {
     if (state.parameter[id] !== value) fields.set(id, short(state.parameter[id]));
@@ -63,6 +63,14 @@ export function encodeState(state) {
 const isNumber = (value) => Number.isFinite(value) && Math.abs(value) <= LARGEST;
 const within = (value, [low, high]) => Math.min(Math.max(value, low), high);
 const list = (text) => (text ? text.split(",") : []);
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return "";
+  }
+}
 
 function numbers(text) {
   const found = list(text).map((each) => (each.trim() === "" ? NaN : Number(each)));
@@ -87,8 +95,8 @@ export function decodeState(text, usual, dimOf) {
   state.points = { x, y };
   const query = numbers(fields.get("query") ?? "");
   state.query = query?.length === dim ? query : firstQuery(dim);
-  const known = TEXTBOOK.map((each) => each.id);
-  state.shown = list(fields.get("shown")).filter((id) => known.includes(id));
+  const isKnown = (id) => dimOf(id) === 0 || dimOf(id) === dim;
+  state.shown = list(fields.get("shown")).map(decoded).filter(isKnown);
   const layer = Number(fields.get("layer") ?? NaN);
   state.layer = Number.isInteger(layer) && layer >= 0 && layer <= 1000 ? layer : null;
   for (const { id, parameter } of TEXTBOOK) {

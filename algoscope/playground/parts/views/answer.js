@@ -3,6 +3,7 @@
 
 import { distancesOverN } from "../distances.js";
 import { draw, make, shortNumber, slider } from "../dom.js";
+import { toggleShown } from "../learners.js";
 import { TEXTBOOK } from "../predictors.js";
 import { insideTraining, madeFor } from "../shifts.js";
 
@@ -21,7 +22,7 @@ export function mountAnswer(place, app) {
 function bars(app) {
   const list = make("ul", { id: "bars" });
   const rows = TEXTBOOK.map(({ id, short, name, parameter }) => {
-    const box = make("input", { type: "checkbox", id: `show-${id}`, onchange: () => toggle(app, id) });
+    const box = make("input", { type: "checkbox", id: `show-${id}`, onchange: () => toggleShown(app, id) });
     const bar = make("span", { class: `bar of-${id}` });
     const value = make("span", { class: "number", id: `distance-${id}` });
     const control = parameter && slider({
@@ -52,11 +53,6 @@ function bars(app) {
 
 const swatch = (id) => draw("svg", { class: "swatch", viewBox: "0 0 22 8", "aria-hidden": "true" },
   draw("path", { class: `line of-${id}`, d: "M1 4L21 4" }));
-
-function toggle(app, id) {
-  const { shown } = app.state;
-  app.update({ shown: shown.includes(id) ? shown.filter((each) => each !== id) : [...shown, id] });
-}
 
 // Distances after 1, 2, …, n examples, as lines on a logarithmic scale.
 function overN(app) {

@@ -4,9 +4,8 @@
 // those of the query.
 
 import { draw } from "../dom.js";
-import { learn } from "../learners.js";
+import { learnersBeside } from "../learners.js";
 import { madeFor, radius } from "../shifts.js";
-import { TEXTBOOK } from "../predictors.js";
 import { makeFrame, rangeFor } from "./frame.js";
 
 const PLACES = 81, FINE_PLACES = 401; // the second for steps of nearest neighbors
@@ -51,12 +50,9 @@ export function drawCurves(app, frame) {
   const { state } = app;
   const drawn = (id, learner, kind) => {
     const queries = places(app, frame.right, id === "knn" ? FINE_PLACES : PLACES);
-    return draw("path", { class: `line ${kind} of-${id}`, d: path(frame, queries, learner.ask(queries)) });
+    return draw("path", { class: `line ${kind}`, d: path(frame, queries, learner.ask(queries)) });
   };
-  const lines = app.learner.problem ? [] : [drawn(state.model, app.learner, "own")];
-  for (const { id } of TEXTBOOK) {
-    const isBeside = state.shown.includes(id) && id !== state.model;
-    if (isBeside) lines.push(drawn(id, learn(app, id, state.x, state.y), "beside"));
-  }
+  const lines = learnersBeside(app).map(({ id, kind, learner }) => drawn(id, learner, `beside of-${kind}`));
+  if (!app.learner.problem) lines.push(drawn(state.model, app.learner, "own"));
   return [...training(app, frame), ...lines];
 }

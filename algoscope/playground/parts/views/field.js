@@ -3,8 +3,7 @@
 
 import { impliedWeights } from "../distances.js";
 import { draw } from "../dom.js";
-import { learn } from "../learners.js";
-import { TEXTBOOK } from "../predictors.js";
+import { learnersBeside } from "../learners.js";
 import { madeFor, radius } from "../shifts.js";
 import { MARGIN, makeFrame, rangeFor } from "./frame.js";
 
@@ -101,7 +100,6 @@ function arrow(frame, [a, b], kind) {
 }
 
 export function drawField(app, frame, canvas) {
-  const { state } = app;
   const parts = [];
   if (!app.learner.problem) parts.push(...levelLines(frame, paintField(app, frame, canvas)));
   if (madeFor(app.model)) {
@@ -111,10 +109,9 @@ export function drawField(app, frame, canvas) {
       draw("text", { class: "note", x: frame.toX(0), y: frame.toY(-radius(2)) - 6, "text-anchor": "middle" }, "95 % of training inputs"),
     );
   }
-  if (!app.learner.problem) parts.push(...arrow(frame, impliedWeights(app, app.learner), `own of-${state.model}`));
-  for (const { id } of TEXTBOOK) {
-    if (!state.shown.includes(id) || id === state.model) continue;
-    parts.push(...arrow(frame, impliedWeights(app, learn(app, id, state.x, state.y)), `of-${id}`));
+  for (const { kind, learner } of learnersBeside(app)) {
+    parts.push(...arrow(frame, impliedWeights(app, learner), `beside of-${kind}`));
   }
+  if (!app.learner.problem) parts.push(...arrow(frame, impliedWeights(app, app.learner), "own"));
   return parts;
 }

@@ -1,7 +1,7 @@
 // The learner: which one, its function drawn over the data, and the layers to stop after.
 
 import { make, signed } from "../dom.js";
-import { learn } from "../learners.js";
+import { learnersBeside, shortNameOf, toggleShown } from "../learners.js";
 import { TEXTBOOK } from "../predictors.js";
 import { mountPlot } from "./plot.js";
 
@@ -25,17 +25,24 @@ function choice(app) {
     ? make("div", { class: "chips" }, make("span", { class: "quiet" }, title), options) : null);
   let known = "";
   const follow = () => {
-    const now = `${app.dim} ${app.state.model} ${[...app.models.keys()]}`;
+    const now = JSON.stringify([app.dim, app.state.model, [...app.models.keys()], app.state.shown]);
     if (now === known) return;
-    const had = box.contains(document.activeElement);
+    const had = box.contains(document.activeElement) ? document.activeElement : null;
     known = now;
     const here = [...app.models.values()].filter(({ dim }) => dim === app.dim);
     const of = (kind) => here.filter((model) => model.kind === kind)
       .map((model) => option(model.name, model.name));
+    const beside = here.filter(({ name }) => name !== app.state.model).map(({ name, kind }) => (
+      make("label", {}, make("input", {
+        type: "checkbox", name: "beside", value: name, checked: app.state.shown.includes(name),
+        onchange: () => toggleShown(app, name),
+      }), make("span", { class: `of-${kind}` }, name))));
     const rows = [row("Trained", of("trained")), row("Compiled", of("compiled")),
-      row("Textbook", TEXTBOOK.map(({ id, short }) => option(id, short)))];
+      row("Textbook", TEXTBOOK.map(({ id, short }) => option(id, short))), row("Beside it", beside)];
     box.replaceChildren(...rows.filter(Boolean));
-    if (had) box.querySelector("input:checked")?.focus();
+    const again = [...box.querySelectorAll("input")]
+      .find((each) => each.name === had?.name && each.value === had?.value);
+    if (had) (again ?? box.querySelector("input:checked"))?.focus();
   };
   app.subscribe(follow);
   follow();
@@ -74,10 +81,8 @@ function answers(app) {
   if (app.learner.problem) return [];
   const at = state.query.map(signed).join(", ");
   const own = signed(Number(app.learner.ask([state.query])[0]));
-  const others = state.shown.filter((id) => id !== state.model).map((id) => {
-    const { short } = TEXTBOOK.find((each) => each.id === id);
-    return `${short} ${signed(learn(app, id, state.x, state.y).ask([state.query])[0])}`;
-  });
+  const others = learnersBeside(app).map(({ id, learner }) => (
+    `${shortNameOf(id)} ${signed(learner.ask([state.query])[0])}`));
   const where = app.dim === 1 ? `x = ${at}` : `x = (${at})`;
   return [`Asked at ${where} it answers `, make("strong", {}, own), others.length ? `; ${others.join(", ")}.` : "."];
 }
