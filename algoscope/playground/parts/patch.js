@@ -10,6 +10,7 @@ import { heatmap } from "./heatmap.js";
 import { cellNumber, impliedWeights, openedModel, runExamples, runWhole, situation, tokenNames, whileOpen } from "./inside.js";
 
 const MOST_CELLS = 400; // whose effects are all computed at once
+const COLORED = "Color: how far the answer moves if that state alone is swapped, blue up and orange down; framed are those that are swapped.";
 
 export const DONORS = [
   { id: "opposite", name: "the same inputs, labels −y", labels: ({ y }) => y.map((each) => -each) },
@@ -39,6 +40,7 @@ export function mount(place, app) {
   const clear = make("button", { type: "button", id: "patch-clear" }, "Swap nothing");
   const sentence = make("p", { id: "patch-sentence", class: "say", role: "status" });
   const told = make("p", { id: "patch-told", class: "quiet" });
+  const title = make("figcaption", {});
   const figures = make("div", { class: "charts" });
   let cells = new Set(saved(app)), shown = null;
   const map = heatmap({
@@ -48,7 +50,7 @@ export function mount(place, app) {
   place.append(
     make("div", { class: "watch-bar" }, make("label", {}, "Click a hidden state, layer × token, to take it from a second dataset: ", donors), clear),
     sentence,
-    make("figure", {}, make("figcaption", {}, "Color: how far the answer moves if that state alone is swapped, blue up and orange down; framed are those that are swapped."), map.element),
+    make("figure", {}, title, map.element),
     told, figures,
   );
 
@@ -96,6 +98,8 @@ export function mount(place, app) {
     const rows = Array.from({ length: depth + 1 }, (_, k) => (k ? `layer ${k}` : "input"));
     const all = rows.length * names.length <= MOST_CELLS;
     const given = donor.output.at(-1);
+    const caption = all ? COLORED : "There are too many states to draw the effect of each: point at one to see it. Framed are those that are swapped.";
+    if (title.textContent !== caption) title.textContent = caption;
     map.show({
       values: (r, c) => (all && !app.isMoving ? single(r, c) - intact : 0), rows, columns: names, marked: cells,
       largest: Math.abs(given - intact) || 1, cell: names.length > 25 ? 12 : 24,

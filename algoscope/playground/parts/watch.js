@@ -40,13 +40,13 @@ export function mount(place, app) {
   const grid = registerGrid({ onpoint: (at) => tell(at) });
   const view = make("div", { class: "watch" }, make("div", {}, grid.element, told), make("div", {}, listing));
   const labels = Object.entries(chosen).map(([symbol, select]) => make("label", {}, `${symbol} `, select));
-  place.append(
+  const bars = [
     make("div", { class: "watch-bar" }, make("label", {}, "Transformer ", family), labels, make("label", {}, "Show ", mode)),
     make("div", { class: "watch-bar", role: "group", "aria-label": "Steps" },
       button("watch-back", "◀", "One step back", () => leap(step - 1)), play,
       button("watch-next", "▶|", "One step on", () => leap(step + 1)), scrub, where),
-    result, view, edits,
-  );
+  ];
+  place.append(...bars, result, view, edits);
   const loaded = new Map();
   let step = 0, timer = 0, trace = null, current = null, asked = 0;
 
@@ -121,6 +121,7 @@ export function mount(place, app) {
   async function follow() {
     const turn = ++asked;
     current = choices();
+    for (const bar of bars) bar.hidden = !current;
     if (!current) {
       refuse("The constructions are prepared for one and two inputs.");
       return;
