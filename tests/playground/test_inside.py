@@ -11,14 +11,15 @@ from algoscope.layerwise.read_outs import ReadOuts
 from algoscope.model.checkpoints import locate, shipped_models
 from algoscope.model.learner import InContextLearner
 from algoscope.model.opened import Swap
+from algoscope.playground import play
 from algoscope.predictors.accelerated import newton_iterates
 
 PANELS = ("depth", "watch", "attention", "patch")
 ANSWERS = """async ([name, x, y, query]) => {
   const model = (await window.algoscope.ready).models.get(name);
-  const { answersByLayer, runExamples } = modules["inside.js"];
+  const { askLayers, runExamples } = modules["inside.js"];
   const run = runExamples(model, { x, y });
-  return answersByLayer(model, run, [query]).map((each) => each[0]);
+  return askLayers(model, run, [query]).layers.map((each) => each[0]);
 }"""
 SWAPPED = """async ([name, x, y, other, query, cells]) => {
   const model = (await window.algoscope.ready).models.get(name);
@@ -324,4 +325,20 @@ def test_panels_fit_on_a_phone(browser, default_file, model, dark):
         page.locator("#watch-where").wait_for()
         page.evaluate(RENDERED)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        assert watched.logged == []
+
+
+def test_a_model_of_many_inputs_is_opened_too(browser, tmp_path):
+    path = play("linear-d4").write(tmp_path / "four.html")
+    with opened(browser, path, width=800) as watched:
+        page = watched.page
+        page.evaluate("window.algoscope.ready.then(() => 1)")
+        for panel in PANELS:
+            page.locator(f"#{panel} > summary").click()
+        page.locator("#watch-result", has_text="for one and two inputs").wait_for()
+        sentence = page.locator("#depth-sentence").inner_text()
+        assert sentence.startswith("After layer 8 of 8, a read-out of linear-d4 is ")
+        assert page.locator("#depth svg.chart").count() == 1
+        assert page.locator("#attention .maps canvas").count() == 4
+        assert page.locator("#patch-sentence").inner_text().startswith("Nothing is")
         assert watched.logged == []

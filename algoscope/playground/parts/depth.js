@@ -7,11 +7,11 @@
 import { chart, path } from "./chart.js";
 import { randomNumbers } from "./datasets.js";
 import { draw, make, shortNumber, slider } from "./dom.js";
-import { answersByLayer, cellNumber, impliedWeights, openedModel, runExamples, situation, whileOpen } from "./inside.js";
+import { askLayers, cellNumber, impliedWeights, openedModel, runExamples, situation, whileOpen } from "./inside.js";
 import { gdIterates, newtonIterates } from "./iterates.js";
 import { olsWeights } from "./predictors.js";
 
-const QUERIES = 64, SMALLEST = 1e-8, MOST_STEPS = 16;
+const QUERIES = 32, SMALLEST = 1e-8, MOST_STEPS = 16;
 const RATE = 0.5; // c of GD; above 2 it diverges
 const dot = (a, b) => a.reduce((sum, each, k) => sum + each * b[k], 0);
 
@@ -27,22 +27,27 @@ export function probes(dim) {
 export function walk(model, where, rate = RATE) {
   const { dim } = model, queries = probes(dim);
   const run = runExamples(model, where);
-  const layers = answersByLayer(model, run, queries);
+  const { layers, own } = askLayers(model, run, queries);
   const depth = layers.length - 1;
   const ols = olsWeights(where.x, where.y, dim);
   const solved = queries.map((query) => dot(ols, query));
   const distance = (answers) => answers.reduce((sum, each, t) => sum + (each - solved[t]) ** 2, 0) / QUERIES / dim;
   const of = (iterates) => iterates.map((w) => distance(queries.map((query) => dot(w, query))));
   const gd = gdIterates(where.x, where.y, dim, depth, rate), newton = newtonIterates(where.x, where.y, dim, depth);
-  const apart = (answers, w) => answers.reduce((sum, each, t) => sum + (each - dot(w, queries[t])) ** 2, 0);
-  const nearest = (iterates) => layers.map((answers) => iterates
-    .reduce((best, w, k) => (apart(answers, w) < apart(answers, iterates[best]) ? k : best), 0));
+  const apart = (one, other) => one.reduce((sum, each, t) => sum + (each - other[t]) ** 2, 0);
+  const nearest = (iterates) => {
+    const predicted = iterates.map((w) => queries.map((query) => dot(w, query)));
+    return layers.map((answers) => {
+      const far = predicted.map((each) => apart(each, answers));
+      return far.indexOf(Math.min(...far));
+    });
+  };
   return {
     run, ols, gd, newton,
     nearest: { gd: nearest(gdIterates(where.x, where.y, dim, MOST_STEPS, rate)), newton: nearest(newtonIterates(where.x, where.y, dim, MOST_STEPS)) },
     weights: layers.map((answers) => impliedWeights(queries, [...answers])),
     spd: { layers: layers.map((answers) => distance([...answers])), gd: of(gd), newton: of(newton) },
-    own: distance([...model.transformer.ask(run, queries)]),
+    own: distance([...own]),
   };
 }
 
@@ -83,7 +88,7 @@ export function mount(place, app) {
       distances(found, layer),
     );
     note.textContent = model.readouts
-      ? "Each layer has its own linear read-out, fitted in Python (learner.readouts()) to labels of the training task. GD: w ← w + c (b − Sw)/λ, with S = XᵀX, b = XᵀY and λ the largest eigenvalue of S. Newton: w = Mb, M ← 2M − MSM; with one input its start is the solution. SPD: mean squared distance of predictions at 64 inputs x ~ N(0, I), over d."
+      ? "Each layer has its own linear read-out, fitted in Python (learner.readouts()) to labels of the training task. GD: w ← w + c (b − Sw)/λ, with S = XᵀX, b = XᵀY and λ the largest eigenvalue of S. Newton: w = Mb, M ← 2M − MSM; with one input its start is the solution. SPD: mean squared distance of predictions at 32 inputs x ~ N(0, I), over d."
       : `${model.name} has no read-outs of its own for each layer, so the read-out of its last layer is used for all. A compiled learner writes its answer in the last layer: see “Watch it run”.`;
   }
   whileOpen(place, app, follow);
@@ -115,7 +120,7 @@ function figure(title, svg, lines) {
 function curves(model, found, layer, where) {
   const reach = Math.max(3, ...where.x.map(([each]) => Math.abs(each) * 1.1));
   const grid = Array.from({ length: 49 }, (_, k) => [reach * (k / 24 - 1)]);
-  const layers = answersByLayer(model, found.run, grid);
+  const { layers } = askLayers(model, found.run, grid);
   const line = grid.map(([each]) => each * found.ols[0]);
   const top = Math.max(1, ...where.y.map(Math.abs), ...line.map(Math.abs)) * 1.15;
   const { svg, layer: into, x, y } = chart({

@@ -57,14 +57,15 @@ export function runExamples(model, { x, y }, options) {
   return model.transformer.run(encode(x, y, model.dim, true), options);
 }
 
-// What a model answers to queries after every layer: [ℓ][query]. Without read-outs of its
-// own for each layer, the read-out of the last layer is used for all.
-export function answersByLayer(model, run, queries) {
+// What a model answers to queries: { layers: [ℓ][query], own: [query] }, after every layer
+// and in the end. Without a read-out for each layer, that of the last is used for all.
+export function askLayers(model, run, queries) {
   const { transformer, readouts } = model;
-  const { hidden } = transformer.ask(run, queries, run.time, { layers: true });
-  return hidden.map((states, layer) => (readouts
+  const { hidden, output } = transformer.ask(run, queries, run.time, { layers: true });
+  const layers = hidden.map((states, layer) => (readouts
     ? readOut(readouts, layer, states, transformer.hidden)
     : lastReadOut(transformer, states)));
+  return { layers, own: output };
 }
 
 function lastReadOut(transformer, states) {

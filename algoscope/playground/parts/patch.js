@@ -9,7 +9,8 @@ import { probes } from "./depth.js";
 import { heatmap } from "./heatmap.js";
 import { cellNumber, impliedWeights, openedModel, runExamples, runWhole, situation, tokenNames, whileOpen } from "./inside.js";
 
-const MOST_CELLS = 400; // whose effects are all computed at once
+const AT_ONCE = 20; // milliseconds of work before the page may answer again
+const COLORED = "Color: how far the answer moves if that state alone is swapped, blue up and orange down; framed are those that are swapped.";
 
 export const DONORS = [
   { id: "opposite", name: "the same inputs, labels −y", labels: ({ y }) => y.map((each) => -each) },
@@ -40,7 +41,7 @@ export function mount(place, app) {
   const sentence = make("p", { id: "patch-sentence", class: "say", role: "status" });
   const told = make("p", { id: "patch-told", class: "quiet" });
   const figures = make("div", { class: "charts" });
-  let cells = new Set(saved(app)), shown = null;
+  let cells = new Set(saved(app)), shown = null, working = 0;
   const map = heatmap({
     label: "Swap a hidden state: rows are layers, columns are tokens", signed: true, cell: 24,
     onpoint: (r, c) => tell(r, c), onpick: (r, c) => toggle(`${r},${c}`),
@@ -48,7 +49,7 @@ export function mount(place, app) {
   place.append(
     make("div", { class: "watch-bar" }, make("label", {}, "Click a hidden state, layer × token, to take it from a second dataset: ", donors), clear),
     sentence,
-    make("figure", {}, make("figcaption", {}, "Color: how far the answer moves if that state alone is swapped, blue up and orange down; framed are those that are swapped."), map.element),
+    make("figure", {}, make("figcaption", {}, COLORED), map.element),
     told, figures,
   );
 
@@ -66,6 +67,14 @@ export function mount(place, app) {
     if (row === null || !shown) return;
     const answer = shown.single(row, column);
     told.textContent = `${row ? `Layer ${row}` : "The input"}, ${shown.names[column]}: swapped alone, the answer goes from ${signed(shown.intact)} to ${signed(answer)}.`;
+  }
+
+  // Compute the effect of every state, a little at a time, and draw what is known.
+  function fillIn(waiting, single, drawEffects) {
+    const until = performance.now() + AT_ONCE;
+    while (waiting.length && performance.now() < until) single(...waiting.shift());
+    drawEffects();
+    if (waiting.length) working = setTimeout(() => fillIn(waiting, single, drawEffects));
   }
 
   function follow() {
@@ -94,12 +103,14 @@ export function mount(place, app) {
     };
     shown = { names, intact, single };
     const rows = Array.from({ length: depth + 1 }, (_, k) => (k ? `layer ${k}` : "input"));
-    const all = rows.length * names.length <= MOST_CELLS;
-    const given = donor.output.at(-1);
-    map.show({
-      values: (r, c) => (all && !app.isMoving ? single(r, c) - intact : 0), rows, columns: names, marked: cells,
+    const given = donor.output.at(-1), marked = cells;
+    const drawEffects = () => map.show({
+      values: (r, c) => (remembered.has(`${r},${c}`) ? single(r, c) - intact : 0), rows, columns: names, marked,
       largest: Math.abs(given - intact) || 1, cell: names.length > 25 ? 12 : 24,
     });
+    drawEffects();
+    clearTimeout(working);
+    if (!app.isMoving) fillIn(rows.flatMap((_, r) => names.map((_, c) => [r, c])), single, drawEffects);
     const moved = cells.size ? answer(cells) : intact;
     const share = (moved - intact) / (given - intact || 1);
     sentence.textContent = cells.size

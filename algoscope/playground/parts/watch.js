@@ -1,6 +1,6 @@
 // Watch it run: a transformer that was written by hand, layer by layer, with its program.
 
-import { make, signed } from "./dom.js";
+import { make } from "./dom.js";
 import { subscript, tokenNames, whileOpen } from "./inside.js";
 import { loadEmbedded } from "./models.js";
 import { registerGrid } from "./register_grid.js";
@@ -10,6 +10,8 @@ const PAUSE = 900; // milliseconds between steps while it plays
 const MODES = ["computed", "exact", "difference"];
 
 const small = (value) => (value === 0 ? "0" : value.toExponential(0).replaceAll("-", "−"));
+
+const digits = (value) => String(Number(value.toPrecision(6))).replaceAll("-", "−");
 
 // The constructions that Python prepared, packed; and the page's own compiled models.
 function prepared() {
@@ -38,13 +40,13 @@ export function mount(place, app) {
   const grid = registerGrid({ onpoint: (at) => tell(at) });
   const view = make("div", { class: "watch" }, make("div", {}, grid.element, told), make("div", {}, listing));
   const labels = Object.entries(chosen).map(([symbol, select]) => make("label", {}, `${symbol} `, select));
-  place.append(
+  const bars = [
     make("div", { class: "watch-bar" }, make("label", {}, "Transformer ", family), labels, make("label", {}, "Show ", mode)),
     make("div", { class: "watch-bar", role: "group", "aria-label": "Steps" },
       button("watch-back", "◀", "One step back", () => leap(step - 1)), play,
       button("watch-next", "▶|", "One step on", () => leap(step + 1)), scrub, where),
-    result, view, edits,
-  );
+  ];
+  place.append(...bars, result, view, edits);
   const loaded = new Map();
   let step = 0, timer = 0, trace = null, current = null, asked = 0;
 
@@ -119,6 +121,7 @@ export function mount(place, app) {
   async function follow() {
     const turn = ++asked;
     current = choices();
+    for (const bar of bars) bar.hidden = !current;
     if (!current) {
       refuse("The constructions are prepared for one and two inputs.");
       return;
@@ -137,7 +140,7 @@ export function mount(place, app) {
     step = Math.min(Math.max(Math.trunc(Number(wish().step)) || 0, 0), trace.steps.length - 1);
     const left = app.state.x.length - n;
     const note = left > 0 ? ` It reads the first ${n === 1 ? "example" : `${n} examples`} of ${app.state.x.length}.` : "";
-    result.textContent = `${current.says ?? ""} Its answer at the query is ${signed(trace.prediction)}; computed exactly it is ${signed(trace.exactPrediction)} (difference ${small(trace.prediction - trace.exactPrediction)}).${note}`;
+    result.textContent = `${current.says ?? ""} Its answer at the query is ${digits(trace.prediction)}; computed exactly it is ${digits(trace.exactPrediction)} (difference ${small(trace.prediction - trace.exactPrediction)}).${note}`;
     list();
     inputs(n);
     paint();
@@ -183,7 +186,6 @@ export function mount(place, app) {
     }
     const { entry, k, token, name, writer } = at, names = tokenNames((trace.time - 1) / 2);
     const exact = entry.exact[token][k], computed = entry.computed[token][k];
-    const digits = (value) => String(Number(value.toPrecision(6))).replaceAll("-", "−");
     const looked = writer?.sources.filter((each) => each.weight !== null) ?? [];
     const by = new Map(looked.map((each) => [each.token, each.weight]));
     const isKept = writer && !changedColumns(trace, entry.register).includes(token);
