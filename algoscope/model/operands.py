@@ -51,7 +51,17 @@ _SWITCH: ContextVar[bool] = ContextVar("range_warnings", default=True)
 
 
 class OutsideRangeWarning(UserWarning):
-    """A constructed transformer is asked for what it cannot compute precisely."""
+    """A constructed transformer is asked for what it cannot compute precisely.
+
+    Example:
+        >>> import algoscope as asc
+        >>> learner = asc.build("sgd", 1, 2, dtype="float32")
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     _ = learner.predict_prefixes(jnp.full((2, 1), 1e3), jnp.full(2, 1e3))
+        >>> caught[0].category is asc.OutsideRangeWarning
+        True
+    """
 
 
 @contextmanager
