@@ -19,7 +19,8 @@ from typing import Any
 import tyro
 from report import RESULTS, markdown, note, note_load, write
 
-from algoscope.foundation.files import held, write_atomically
+from algoscope.foundation.files import write_atomically
+from algoscope.foundation.locks import held
 from algoscope.model.checkpoints import CARD, EVALUATION, WEIGHTS
 from algoscope.training import run as runs
 from algoscope.training.config import TrainingConfig, preset

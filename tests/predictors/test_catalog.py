@@ -10,8 +10,8 @@ import pytest
 from support.refusals import refuses
 from support.textbook import EXAMPLES, X, Y, assert_close, by_name, predict
 
-from algoscope.identification import families
-from algoscope.identification.fitting import predict_family
+from algoscope.identification.family import Family, Parameter, filter_iterates
+from algoscope.identification.prefixes import Prefixes
 from algoscope.predictors import (
     CATALOG,
     example_predictors,
@@ -136,8 +136,18 @@ def test_the_predictor_of_the_guide_works_as_it_says(monkeypatch):
             for n in range(EXAMPLES)
         ]
         assert_close(ours, expected, 1e-9)
-    fitted = eval(f"({family})", names | vars(families))[0]
-    point = np.log([0.1])
-    choices = predict_family(fitted, point, X, Y)
-    assert fitted.choices[3] == {"steps": 4}
-    assert_close(choices[3], predictions, 1e-9)
+    exec(family, names)
+    fitted = Family(
+        "scaled_gd",
+        iterates=filter_iterates(names["scaled_gd"]),
+        parameters=(Parameter("learning_rate", 1e-3, 2.0),),
+    )
+    points = {"learning_rate": np.array([0.7])}
+    data = Prefixes(np.asarray(X, np.float64), np.asarray(Y, np.float64))
+    ours = fitted.answers(data, points, {"steps": 3})[0]
+    for row, n in ((0, 1), (1, 3), (0, EXAMPLES - 1)):
+        gram = data.x[row, :n].T @ data.x[row, :n]
+        w, rate = np.zeros(len(gram)), 0.7 / max(np.linalg.eigvalsh(gram)[-1], 1e-300)
+        for _ in range(3):
+            w = w - rate * (gram @ w - data.x[row, :n].T @ data.y[row, :n])
+        assert ours[row, n] == pytest.approx(w @ data.x[row, n])
