@@ -71,7 +71,7 @@ class Statement:
             return (
                 f"{target} is none of the known algorithms {where} ({sure}). The "
                 f"nearest is {first.name} at distance {above(first.distance, limit)}; "
-                f"it would have to be at most {limit:g} on {self._required()}."
+                f"{self._too_far(limit)}."
             )
         if self.relation == "is":
             words = f"{target} runs {first.name} {where}: no answer differs by more "
@@ -90,11 +90,11 @@ class Statement:
             words += f" Next is {other.name} at {short(other.distance)}."
         return words
 
-    def _required(self) -> str:
+    def _too_far(self, limit: float) -> str:
         if self.domain == "task":
-            return "its task"
-        bad = [KINDS[name] for name in self.fails_on]
-        return f"every kind; not on {', '.join(bad)}" if bad else "every kind"
+            return f"at most {limit:g} would count"
+        bad = ", ".join(KINDS[name] for name in self.fails_on)
+        return f"it is farther away than {limit:g} on {bad or 'some kinds'}"
 
     def _tied_names(self) -> list[str]:
         found = {}

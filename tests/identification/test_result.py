@@ -117,8 +117,8 @@ def test_none_has_the_nearest_and_where_it_fails():
     none = statement(relation="none", verdict="none", fails_on=["outlier"])
     assert identification(none).sentence.startswith(
         "mine is none of the known algorithms on all kinds of data (confidence 90%). "
-        "The nearest is ridge(penalty=0.3) at distance 0.004; it would have to be at "
-        "most 0.02 on every kind; not on an outlier."
+        "The nearest is ridge(penalty=0.3) at distance 0.004; it is farther away than "
+        "0.02 on an outlier."
     )
 
 
