@@ -94,7 +94,7 @@ def test_a_member_is_found_again_by_what_a_result_says_of_it(family):
         ("knn", {"k": 3, "weighting": "uniform"}, predictors.knn(3, "uniform")),
         ("knn", {"k": 4, "weighting": "weighted"}, predictors.knn(4, "weighted")),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "name", None),
 )
 def test_families_equal_the_predictors_of_the_same_name(name, parameters, predictor):
     ours = hypothesis_of(name, parameters).predict(DATA)
@@ -120,7 +120,7 @@ def test_families_equal_the_predictors_of_the_same_name(name, parameters, predic
             GaussianProcessRegressor(RBF(1.5), alpha=0.1, optimizer=cast(Any, None)),
         ),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "name", None),
 )
 def test_families_equal_scikit_learn(name, parameters, estimator):
     ours = hypothesis_of(name, parameters).predict(DATA)
@@ -172,7 +172,7 @@ def total(x, y):
             ),
         ),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "name", None),
 )
 def test_other_families_equal_their_definition(name, parameters, weights):
     ours = hypothesis_of(name, parameters).predict(DATA)

@@ -41,7 +41,7 @@ def family(name, *parameters, **fixed):
             {"steps": 19, "learning_rate": 0.003, "momentum": 0.6},
         ),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "name", None),
 )
 def test_the_member_is_found_with_its_steps_and_parameters(predictor, name, found):
     seen = observe(predictor)
