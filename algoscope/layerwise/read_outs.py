@@ -107,10 +107,11 @@ class ReadOuts(NamedTuple):
         arrays, metadata = load_arrays(path)
         shape = (learner.num_layers + 1, learner.hidden_size)
         fits = [arrays[name].shape for name in ARRAYS if name in arrays] == [shape] * 2
+        owner = metadata.get("learner", _short_digest(learner))
+        if metadata.get("format") == FORMAT and owner != _short_digest(learner):
+            return None
         if metadata.get("format") != FORMAT or not fits or "offset" not in arrays:
             raise DamagedFileError(path, "does not hold read-outs of this learner")
-        if metadata.get("learner") != _short_digest(learner):
-            return None
         return cls(arrays["center"], arrays["weights"], float(arrays["offset"]))
 
     def answers(
