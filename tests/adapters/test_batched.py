@@ -129,7 +129,7 @@ def test_everything_that_asks_gets_what_the_reference_gives(box):
 def test_it_is_identified_with_its_parameter():
     box = causal(causal_ridge, dim=2)
     found = identify(box, num_examples=8, num_datasets=32, progress=False)
-    assert found.domain == "task"
+    assert (found.relation, found.domain) == ("is", "everywhere")
     assert found.verdict == "ridge"
     assert found.parameters["penalty"] == pytest.approx(PENALTY, rel=1e-3)
 
