@@ -42,7 +42,7 @@ def test_unknown_learners_are_rejected(tmp_path, capsys):
 
 def devices() -> tuple[str, str]:
     """Return as many devices as this process has: they cannot be changed any more."""
-    return "--devices", str(jax.config.read("jax_num_cpu_devices"))
+    return "--devices", str(jax.local_device_count())
 
 
 @pytest.fixture(scope="module")
