@@ -182,6 +182,7 @@ def _identified(config: Leaving, learner: InContextLearner) -> dict[str, Any]:
     found = identify(
         learner,
         num_datasets=config.num_identified,
+        domain="task",
         with_evidence=False,
         progress=False,
     )

@@ -184,10 +184,12 @@ def test_the_error_of_predictions_is_estimated(name, parameters, dtype):
         outputs = learner.transformer.outputs(encode_context(x, y), QUERIES)
         off = np.abs(outputs - expected)
         errors.append(float(off.max()) / max(1.0, float(jnp.abs(expected).max())))
-    # On average it is a little above the error, and it follows it over magnitudes.
+    # On average it is a little above the error, and it follows it over magnitudes. It
+    # may be far too large for a dataset on which rounding happens to cancel.
     ratios = np.log10(estimates) - np.log10(errors)
     assert -0.3 < np.median(ratios) < 1.0
-    assert np.abs(ratios - np.median(ratios)).max() < 1.3
+    assert (ratios - np.median(ratios)).min() > -1.3
+    assert (ratios - np.median(ratios)).max() < 2.5
 
 
 def test_the_range_is_saved_with_the_learner(learner, tmp_path):
