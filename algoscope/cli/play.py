@@ -6,6 +6,9 @@ from typing import Annotated
 
 import tyro
 
+from algoscope.cli import show
+from algoscope.cli.destinations import require_file, write_or_rescue
+
 
 @dataclass(frozen=True)
 class Play:
@@ -24,12 +27,14 @@ class Play:
 
 def run_play(command: Play) -> None:
     """Write the page, say where it is, and open it if asked to."""
+    require_file("out", command.out)
     from algoscope.playground import play
 
     page = play(*command.models)
-    out = page.write(command.out)
+    write_or_rescue(command.out, page.write)
+    out = command.out
     size = f"{out.stat().st_size / 1e6:.1f} MB"
-    print(f"{out}: {', '.join(page.names)}, {size}. Open it in a browser.")
+    show(f"{out}: {', '.join(page.names)}, {size}. Open it in a browser.")
     if command.open:
         import webbrowser
 

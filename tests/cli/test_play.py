@@ -11,7 +11,8 @@ def test_the_command_writes_a_page_and_opens_it(tmp_path, capsys, monkeypatch):
     out = tmp_path / "page.html"
     status, printed, _ = run(capsys, "play", "linear-d1", "-o", str(out))
     assert status == 0
-    assert printed == f"{out}: linear-d1, 0.4 MB. Open it in a browser.\n"
+    size = f"{out.stat().st_size / 1e6:.1f} MB"
+    assert printed == f"{out}: linear-d1, {size}. Open it in a browser.\n"
     assert opened == []
     run(capsys, "play", "linear-d1", "-o", str(out), "--open")
     assert opened == [out.as_uri()]
