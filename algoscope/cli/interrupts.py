@@ -16,6 +16,7 @@ an interrupted process flushes what it printed and leaves without that last part
 
 import _thread
 import contextlib
+import gc
 import multiprocessing
 import os
 import signal
@@ -109,6 +110,7 @@ def leave(status: int) -> NoReturn:
     """End this process at once, with its children, after flushing what was printed."""
     for child in multiprocessing.active_children():
         child.terminate()
+    gc.collect()  # frees locks of worker pools, of which a tracker would warn
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()

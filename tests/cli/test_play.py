@@ -27,4 +27,7 @@ def test_bad_input_is_one_line_and_exit_status_2(tmp_path, capsys):
     directory = tmp_path / "page.html"
     directory.mkdir()
     said = rejected(capsys, "play", "linear-d1", "-o", str(directory))
-    assert said == f"`out` must be a file, got the directory '{directory}'."
+    assert said == (
+        f"{directory} is a directory, not a regular file, and is left as it is. "
+        "Choose another path."
+    )

@@ -17,6 +17,7 @@ from support.drawings import bands, labels, legend_of, xs, ys
 from support.refusals import refuses
 
 from algoscope.comparison.result import Comparison, comparison_figure, linearity_figure
+from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.plotting import COLORS, render, save_figure
 
 MEANS = {"OLS": [0.0, 0.02, 0.01], "GD(0.01)": [0.0, 0.5, 0.7]}
@@ -259,7 +260,7 @@ def test_no_figure_stays_open():
 def test_a_figure_that_cannot_be_saved_leaves_nothing_behind(tmp_path):
     path = tmp_path / "figure.png"
     path.mkdir()
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises(DamagedFileError, match="is a directory, not a regular file"):
         save_figure(comparison_figure(COMPARISON), path)
     assert list(tmp_path.iterdir()) == [path]
 

@@ -150,7 +150,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
 
 
 def test_a_directory_is_refused(tmp_path):
-    with refused_as_unreadable(tmp_path, "IsADirectoryError"):
+    with refuses(DamagedFileError, f"{tmp_path} is not a regular file."):
         Comparison.load(tmp_path)
 
 
