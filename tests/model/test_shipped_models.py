@@ -19,6 +19,7 @@ PRESET_OF = {
     "control-d4": "control-d4",
     "linear-d1": "d1",
     "linear-d2": "d2",
+    "linear-d20": "d20",
     "linear-d4": "d4",
     "linear-d8": "d8",
     "linear-d8-broad": "d8-broad",
