@@ -337,7 +337,7 @@ def test_a_model_of_many_inputs_is_opened_too(browser, tmp_path):
             page.locator(f"#{panel} > summary").click()
         page.locator("#watch-result", has_text="for one and two inputs").wait_for()
         sentence = page.locator("#depth-sentence").inner_text()
-        assert sentence.startswith("After layer 8 of 8, a read-out of linear-d4 is ")
+        assert sentence.startswith("After layer 12 of 12, a read-out of linear-d4 is ")
         assert page.locator("#depth svg.chart").count() == 1
         assert page.locator("#attention .maps canvas").count() == 4
         assert page.locator("#patch-sentence").inner_text().startswith("Nothing is")
