@@ -34,6 +34,10 @@ DROP = """async (app, files) => {
 }"""
 
 
+# The table opens with the present examples in it.
+SHOWN = "() => document.querySelector('#table-text').value !== ''"
+
+
 def drop(watched, files: dict[str, bytes]) -> str:
     """Drop files on the page, and return what the page says when it has read them."""
     watched.page.evaluate("document.getElementById('status').textContent = '…'")
@@ -47,6 +51,7 @@ def test_a_pasted_and_a_dropped_table_replace_the_examples(default_file, browser
     with played(browser, default_file) as watched:
         page = watched.page
         page.locator("#paste summary").click()
+        watched.wait_for(SHOWN)
         page.locator("#table-text").fill("x,y\n1,2\n-1;-2\n0.5\t1\n")
         page.locator("#use-table").click()
         assert watched.status == "3 examples are read."
@@ -92,6 +97,7 @@ def test_a_bad_table_gives_one_sentence_and_changes_nothing(
     with played(browser, default_file) as watched:
         before = watched.state
         watched.page.locator("#paste summary").click()
+        watched.wait_for(SHOWN)
         watched.page.locator("#table-text").fill(table)
         watched.page.locator("#use-table").click()
         assert watched.status == said
