@@ -326,7 +326,7 @@ def draw(directory: Path) -> tuple[str, ...]:
 
 PAPER = replace(preset("paper"), dim=4, num_examples=41)  # prefixes end at 40
 D4, CONTROL = preset("d4"), preset("control-d4")
-WIDE = replace(D4, hidden_size=256, steps=2000)  # as long as two cores allow
+WIDE = replace(D4, num_layers=8, hidden_size=256, steps=2000)  # as two cores allow
 
 EXPERIMENT = Experiment(
     name="fig4",

@@ -182,8 +182,8 @@ def test_results_that_were_saved_before_are_drawn(tmp_path: Path):
     assert "figure_4_attention_mlp" in figure_4.draw(tmp_path / "fig4")
 
 
-def test_the_cpu_budget_takes_at_most_two_and_a_half_hours():
+def test_the_cpu_budget_takes_at_most_three_and_a_half_hours():
     config = figure_4.EXPERIMENT.config("cpu")
-    assert figure_4.EXPERIMENT.measuring(config) < 2.5 * 3600
+    assert figure_4.EXPERIMENT.measuring(config) < 3.5 * 3600
     assert config.probing.num_training >= 3e5
     assert config.probing.inner_size == 512
