@@ -29,7 +29,7 @@ def test_every_held_quantity_is_read_and_every_used_one_found(found):
 def test_what_is_absent_has_its_reason(found):
     reasons = {f.what: f.reason for f in found.findings if f.layer == 0 and not f.truth}
     assert reasons["w2"] == "not yet"
-    assert reasons["w_ols"] == "never"
+    assert reasons["w_ols"] == "never computed"
     strict = [s for s in found.scores() if s.reason == "idle"]
     assert all(score.share == 1 for score in strict)
 
