@@ -177,7 +177,8 @@ class Identification(SavedResult):
         """The answer in words."""
         main = self.statements[0]
         # What is the same on all kinds of data is the same on its task.
-        told = self.statements[:1] if main.relation == "is" else self.statements
+        whole = main.relation == "is" and main.domain == "everywhere"
+        told = self.statements[:1] if whole else self.statements
         parts = [each.sentence(self.target, self.limit) for each in told]
         if self.changes_at is not None:
             one, two = self.regimes

@@ -23,7 +23,11 @@ def make_statement(
     winner = ranked[0]
     same = winner.is_same(floor)
     everywhere = Score.of(winner.hypothesis, observed)
-    holds = [n for n, rho in everywhere.suites.items() if same or rho <= LIMIT]
+    holds = [
+        suite
+        for suite, rho in everywhere.suites.items()
+        if rho <= LIMIT or (same and suite in winner.suites)
+    ]
     required = winner.suites.values()
     near = all(rho <= LIMIT for rho in required)
     relation = "is" if same else "behaves like" if near else "none"

@@ -44,7 +44,7 @@ def test_every_kind_of_result_has_its_section(tmp_path):
     assert page.text.count("behaves most like OLS") == 2
     assert "Finished after 6,000 of 6,000 steps." in page.text
     assert "Determined, n = 2: behaves like; the nearest is ols at 0.1." in page.text
-    assert [tag for tag, _ in page.elements].count("svg") == 1 + 1 + 2 + 4 + 1
+    assert [tag for tag, _ in page.elements].count("svg") == 1 + 1 + 1 + 2 + 4 + 1
     assert len(page.all("id")) == len(set(page.all("id")))
     targets = {link[1:] for link in page.all("href") if link.startswith("#")}
     assert targets <= set(page.all("id"))
