@@ -74,6 +74,7 @@ def test_the_run_id_depends_on_every_field_and_on_nothing_else():
         "curriculum": True,
         "clip": 0.5,
         "warmup": 0.1,
+        "start": "0123456789abcdef",
     }
     ids = {config.run_id}
     for name, value in asdict(config).items():
