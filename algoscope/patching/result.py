@@ -76,7 +76,7 @@ class PatchingResult(SavedResult):
     Example:
         >>> import algoscope as asc
         >>> found = asc.PatchingResult.load("results/patching/linear-d4")
-        >>> found.at("moved", layer=8, place="query")[0]  # all of the way
+        >>> found.at("moved", layer=12, place="query")[0]  # all of the way
         1.0
     """
 

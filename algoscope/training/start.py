@@ -102,7 +102,7 @@ def redraw(
         >>> import algoscope as asc
         >>> written = asc.build("gd", 2, 3, steps=1, trainable=True)
         >>> redraw(written, [3]).name
-        'gd(0.01, 1), compiled, layer 3 random'
+        'gd(0.01, 1, 0), compiled, layer 3 random'
     """
     transformer, rng = learner.transformer, np.random.default_rng(seed)
     depth = transformer.num_layers
