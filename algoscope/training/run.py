@@ -321,7 +321,8 @@ def _noting_interrupts() -> Iterator[Callable[[], bool]]:
     """Turn the first Ctrl-C, SIGTERM or SIGHUP into a note; a second one ends as usual.
 
     With several processes none may stop alone, so there signals are left as they are.
-    A signal that is ignored, as under nohup, remains so.
+    A signal that is ignored, as under nohup, remains so, but for Ctrl-C: the workers of
+    a sweep ignore it elsewhere, and are asked by it to save.
     """
     noted = []
     if jax.process_count() > 1 or current_thread() is not main_thread():
@@ -340,7 +341,8 @@ def _noting_interrupts() -> Iterator[Callable[[], bool]]:
     previous = {
         number: signal.getsignal(number)
         for number in known.values()
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN
+        if number is not None
+        and (number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN)
     }
     for number in previous:
         signal.signal(number, note)
