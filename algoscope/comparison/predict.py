@@ -38,9 +38,17 @@ AnyPredictor = TypeVar("AnyPredictor", bound=Predictor | BlackBox)
 
 
 def held_out(
-    task: Task, *, num_datasets: int, num_examples: int, seed: int
+    task: Task,
+    *,
+    num_datasets: int,
+    num_examples: int,
+    seed: int,
+    fold: int = HELD_OUT,
 ) -> tuple[Inputs, Labels]:
-    """Return x and y of fresh datasets, from keys that training does not use."""
+    """Return x and y of fresh datasets, from keys that training does not use.
+
+    Another `fold` gives other datasets; see `draw_datasets`.
+    """
     require_at_least("num_datasets", num_datasets, 1)
     require_at_least("num_examples", num_examples, 1)
     require_at_least("seed", seed, 0)
@@ -49,7 +57,7 @@ def held_out(
         num_datasets=num_datasets,
         num_examples=num_examples,
         seed=seed,
-        fold=HELD_OUT,
+        fold=fold,
     )
     return np.asarray(data.x), np.asarray(data.y)
 

@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from algoscope.comparison.predict import HELD_OUT, draw_datasets
 from algoscope.foundation.validation import InvalidValueError
+from algoscope.identification.suites import duplicated, shifted, skewed, stretched
 from algoscope.tasks.linear import LinearRegression
 
 IN_DISTRIBUTION = "in distribution"
@@ -42,29 +43,11 @@ def _first_scaled(rng: np.random.Generator, x: Inputs) -> Inputs:
     return np.concatenate([3 * x[:, :1], x[:, 1:]], axis=1)
 
 
-def _rotations(rng: np.random.Generator, x: Inputs) -> Float[np.ndarray, "b dim dim"]:
-    return np.linalg.qr(rng.standard_normal((len(x), x.shape[2], x.shape[2])))[0]
-
-
-def _skewed(rng: np.random.Generator, x: Inputs) -> Inputs:
-    """Standard deviations sᵢ ∝ 1/i along random axes."""
-    dim = x.shape[2]
-    spread = 1 / np.arange(1, dim + 1)
-    spread *= np.sqrt(dim / np.sum(spread**2))
-    return (x * spread) @ _rotations(rng, x)
-
-
-def _duplicated(rng: np.random.Generator, x: Inputs) -> Inputs:
-    """Each input twice in a row."""
-    return np.repeat(x, 2, axis=1)[:, : x.shape[1]]
-
-
 def _in_subspace(rng: np.random.Generator, x: Inputs) -> Inputs:
     """Inputs of rank d/2, in a random subspace."""
     dim = x.shape[2]
     rank = max(1, dim // 2)
-    kept = np.sqrt(dim / rank) * (np.arange(dim) < rank)
-    return (x * kept) @ _rotations(rng, x)
+    return stretched(rng, x, (np.arange(dim) < rank).astype(float))
 
 
 def _orthogonal(rng: np.random.Generator, x: Inputs) -> Inputs:
@@ -89,11 +72,6 @@ def _student(rng: np.random.Generator, x: Inputs) -> Inputs:
     return x * np.sqrt((DEGREES - 2) / rng.chisquare(DEGREES, size=x.shape))
 
 
-def _moved(rng: np.random.Generator, x: Inputs) -> Inputs:
-    """Inputs with a mean μ ~ N(0, I) of each dataset."""
-    return x + rng.standard_normal((len(x), 1, x.shape[2]))
-
-
 @dataclass(frozen=True)
 class Shift:
     """One change of the training distribution."""
@@ -116,13 +94,13 @@ SHIFTS = (
     Shift("x × 1/2", _halved, signal=0.25),
     Shift("w × 3", _unchanged, signal=9.0, weight_scale=3.0),
     Shift("first x × 3", _first_scaled),
-    Shift("skewed", _skewed),
-    Shift("each x twice", _duplicated),
+    Shift("skewed", skewed),
+    Shift("each x twice", duplicated),
     Shift("subspace", _in_subspace),
     Shift("orthogonal", _orthogonal),
     Shift("Laplace", _laplace),
     Shift("Student t", _student),
-    Shift("mean not 0", _moved, signal=2.0),
+    Shift("mean not 0", shifted, signal=2.0),
     Shift("label noise", _unchanged, noise_variance=NOISE),
 )
 

@@ -2,7 +2,7 @@
 
 Every learner is an ordinary saved model with two more files:
 
-    truth.json           what is where, `Labels`, and how exact it is
+    truth.json           what is where, `Truths`, and how exact it is
     values.safetensors   datasets, and the exact value of every quantity on them
 
 `index.json` beside the learners lists them. Plain learners are compiled with the
@@ -52,7 +52,7 @@ from algoscope.foundation.files import (
 from algoscope.foundation.progress import Progress, Steps, shown
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.ground_truth.exact import ExactLearner
-from algoscope.ground_truth.labels import Labeller, Labels, Quantity, read_rows
+from algoscope.ground_truth.labels import Labeller, Quantity, Truths, read_rows
 from algoscope.ground_truth.rotation import Rotation, random_rotation, rotate
 from algoscope.model.learner import InContextLearner, OperandRange
 from algoscope.model.transformer import run_compiled
@@ -73,7 +73,7 @@ Values = dict[str, Float[np.ndarray, "datasets time _"]]
 
 
 @dataclass(frozen=True)
-class Entry:
+class Specimen:
     """One learner of the collection."""
 
     algorithm: Algorithm
@@ -115,13 +115,13 @@ _LARGE = (SGD(), ScanSGD(), Ridge(), GD(steps=4))
 _TRAINED = (GD(learning_rate=0.05, steps=1), SGD(), LoopedSGD())
 _ROTATED = (SGD(), LoopedSGD(), ScanSGD(), Ridge(), GD(steps=3), Kaczmarz())
 
-COLLECTION: tuple[Entry, ...] = (
-    *(Entry(each) for each in _SMALL),
-    Entry(MinimumNorm(), 4, 3),
-    *(Entry(each, 4, 8) for each in _LARGE),
-    *(Entry(each, form="rotated") for each in _ROTATED),
-    *(Entry(each, 4, 8, "rotated") for each in _LARGE),
-    *(Entry(each, form="trained") for each in _TRAINED),
+COLLECTION: tuple[Specimen, ...] = (
+    *(Specimen(each) for each in _SMALL),
+    Specimen(MinimumNorm(), 4, 3),
+    *(Specimen(each, 4, 8) for each in _LARGE),
+    *(Specimen(each, form="rotated") for each in _ROTATED),
+    *(Specimen(each, 4, 8, "rotated") for each in _LARGE),
+    *(Specimen(each, form="trained") for each in _TRAINED),
 )
 
 
@@ -140,7 +140,7 @@ class LabelledLearner:
 
     learner: InContextLearner
     construction: Construction
-    labels: Labels
+    labels: Truths
     tokens: Float[np.ndarray, "datasets time token"]
     values: Values  # of every quantity, by name
     prediction: Float[np.ndarray, "datasets queries"]  # exact
@@ -176,7 +176,7 @@ class LabelledLearner:
         learner = InContextLearner.from_pretrained(place)
 
         def build(saved: dict[str, Any]) -> LabelledLearner:
-            labels = Labels.from_dict(saved["labels"])
+            labels = Truths.from_dict(saved["labels"])
             return cls(
                 learner,
                 Construction.from_dict(saved["construction"]),
@@ -208,7 +208,7 @@ def write_ground_truth(
         >>> write_ground_truth(tempfile.mkdtemp(), only=["gd-d2-n4"], progress=False)
         ['gd-d2-n4']
     """
-    names = [entry.name for entry in COLLECTION]
+    names = [specimen.name for specimen in COLLECTION]
     for name in only:
         if name not in names:
             rule = f"name learners of the collection: {', '.join(names)}"
@@ -217,19 +217,19 @@ def write_ground_truth(
     rows = []
     with shown(progress) as report, jax.enable_x64(True):
         steps = Steps(report, "writing learners", len(chosen))
-        for entry in chosen:
-            rows.append(_write(entry, Path(out) / entry.name))
+        for specimen in chosen:
+            rows.append(_write(specimen, Path(out) / specimen.name))
             steps.add()
     write_saved(Path(out) / INDEX, f"{KIND} index", {"learners": rows})
-    return [entry.name for entry in chosen]
+    return [specimen.name for specimen in chosen]
 
 
-def _write(entry: Entry, place: Path) -> dict[str, Any]:
+def _write(specimen: Specimen, place: Path) -> dict[str, Any]:
     """Write one learner with its truth; return its line of the index."""
-    construction = entry.construction
-    compiled, learner, rotation = _learner(entry)
+    construction = specimen.construction
+    compiled, learner, rotation = _learner(specimen)
     algorithm = construction.suited
-    size = (entry.dim, entry.num_examples)
+    size = (specimen.dim, specimen.num_examples)
     tokens = algorithm.examples(*size, DATASETS, SEED)
     state = interpret(compiled.program, tokens)
     labeller = Labeller(compiled)
@@ -243,14 +243,14 @@ def _write(entry: Entry, place: Path) -> dict[str, Any]:
     if rotation is not None:
         arrays["rotation"] = rotation
     about = {
-        "name": entry.name,
-        "algorithm": entry.algorithm.name,
-        "parameters": entry.algorithm.parameters,
-        "dim": entry.dim,
-        "num_examples": entry.num_examples,
+        "name": specimen.name,
+        "algorithm": specimen.algorithm.name,
+        "parameters": specimen.algorithm.parameters,
+        "dim": specimen.dim,
+        "num_examples": specimen.num_examples,
         "num_layers": learner.num_layers,
         "hidden_size": learner.hidden_size,
-        "form": entry.form,
+        "form": specimen.form,
     }
     # What `trace` shows is read off rows, which a rotated stream does not have.
     written = {"construction": construction.as_dict()}
@@ -258,8 +258,8 @@ def _write(entry: Entry, place: Path) -> dict[str, Any]:
     save_program(compiled.program, place / PROGRAM)
     learner.save_pretrained(
         place,
-        card=_card(entry, learner, errors["prediction"]),
-        about={"ground_truth": entry.form, **traceable},
+        card=_card(specimen, learner, errors["prediction"]),
+        about={"ground_truth": specimen.form, **traceable},
     )
     save_arrays(place / VALUES, arrays, {"format": f"algoscope {KIND}"})
     truth = {**about, **written, "labels": labels.as_dict(), "errors": errors}
@@ -267,25 +267,25 @@ def _write(entry: Entry, place: Path) -> dict[str, Any]:
     return {**about, "error": errors["prediction"]}
 
 
-def _learner(entry: Entry) -> tuple[Compiled, InContextLearner, Rotation | None]:
-    construction = entry.construction
-    if entry.form == "plain":
+def _learner(specimen: Specimen) -> tuple[Compiled, InContextLearner, Rotation | None]:
+    construction = specimen.construction
+    if specimen.form == "plain":
         compiled = construction.compile()
-        return compiled, compiled.learner(entry.name), None
-    if entry.form == "trained":
+        return compiled, compiled.learner(specimen.name), None
+    if specimen.form == "trained":
         compiled = construction.compile()
-        return compiled, _trained(compiled.learner(entry.name)), None
+        return compiled, _trained(compiled.learner(specimen.name)), None
     compiled = compile_program(
-        construction.suited.program(entry.dim, entry.num_examples),
+        construction.suited.program(specimen.dim, specimen.num_examples),
         replace(construction.numerics, pad=ROTATED_PAD),
-        tokens=construction.suited.examples(entry.dim, entry.num_examples),
+        tokens=construction.suited.examples(specimen.dim, specimen.num_examples),
     )
     rotation = random_rotation(compiled.hidden_size)
     # The pads are no longer rows, so the share of the others cannot be watched.
     known = compiled.operands
     operands = known and OperandRange(known.largest, known.products)
     turned = rotate(compiled.transformer, rotation)
-    return compiled, InContextLearner(turned, entry.name, operands), rotation
+    return compiled, InContextLearner(turned, specimen.name, operands), rotation
 
 
 def _trained(start: InContextLearner) -> InContextLearner:
@@ -301,7 +301,7 @@ def _trained(start: InContextLearner) -> InContextLearner:
 
 def _errors(
     learner: InContextLearner,
-    labels: Labels,
+    labels: Truths,
     tokens: Float[np.ndarray, "datasets time token"],
     values: Values,
     prediction: Float[np.ndarray, "datasets queries"],
@@ -337,11 +337,12 @@ def _difference(
     return float(np.max(relative, initial=0))
 
 
-def _card(entry: Entry, learner: InContextLearner, error: float) -> str:
+def _card(specimen: Specimen, learner: InContextLearner, error: float) -> str:
     return (
-        f"# {entry.name}\n\n{entry.algorithm.name} with "
-        f"{entry.algorithm.parameters}, compiled for d = {entry.dim} and up to "
-        f"{entry.num_examples} examples: {learner.num_layers} layers of width "
-        f"{learner.hidden_size}, {entry.form}. Predictions differ from the program's "
-        f"by at most {error:.1e}. What is where: {TRUTH}; exact values: {VALUES}.\n"
+        f"# {specimen.name}\n\n{specimen.algorithm.name} with "
+        f"{specimen.algorithm.parameters}, compiled for d = {specimen.dim} and up to "
+        f"{specimen.num_examples} examples: {learner.num_layers} layers of width "
+        f"{learner.hidden_size}, {specimen.form}. Predictions differ from the "
+        f"program's by at most {error:.1e}. What is where: {TRUTH}; exact values: "
+        f"{VALUES}.\n"
     )

@@ -32,7 +32,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Score:
+class Tally:
     """How often a method is right about cells of one kind, at one threshold."""
 
     method: str
@@ -65,7 +65,7 @@ class GroundTruthScores(SavedResult):
     versions: dict[str, str]
     seconds: float
 
-    def scores(self) -> list[Score]:
+    def scores(self) -> list[Tally]:
         """Return one score per method, form of learner, reason and threshold."""
         groups: dict[tuple[str, str, str, bool], list[float]] = {}
         for each in self.findings:
@@ -78,7 +78,7 @@ class GroundTruthScores(SavedResult):
                 believed = np.array(said) > threshold
                 right = int(np.sum(believed == truth))
                 found.append(
-                    Score(method, form, reason, truth, threshold, len(said), right)
+                    Tally(method, form, reason, truth, threshold, len(said), right)
                 )
         return found
 
@@ -174,7 +174,7 @@ class GroundTruthScores(SavedResult):
         )
 
 
-def _share(scores: list[Score], truth: bool) -> str:
+def _share(scores: list[Tally], truth: bool) -> str:
     """Return the share right among all cells that are true, or not, as text."""
     own = [score for score in scores if score.truth == truth]
     cells = sum(score.cells for score in own)

@@ -70,7 +70,7 @@ class UnitLabel:
 
 
 @dataclass(frozen=True)
-class Labels:
+class Truths:
     """Everything that is known about the inside of one learner."""
 
     quantities: tuple[Quantity, ...]
@@ -88,7 +88,7 @@ class Labels:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, saved: dict[str, Any]) -> "Labels":
+    def from_dict(cls, saved: dict[str, Any]) -> "Truths":
         """Return the labels that `as_dict` described."""
         return cls(
             tuple(Quantity(**_tuples(each)) for each in saved["quantities"]),
@@ -114,7 +114,7 @@ class Labeller:
         self.names = unique_names(self.rows)
         self.writers = {event.out: event for event in self.schedule.layers}
 
-    def labels(self, state: State) -> Labels:
+    def labels(self, state: State) -> Truths:
         """Return all labels; `state` is what the program computes on some datasets."""
         frame = self.compiled.allocation.frame
         code = tuple(range(frame.hidden)[frame.code])
@@ -122,7 +122,7 @@ class Labeller:
         zero = () if frame.reference is None else (frame.reference,)
         planner = Planner(self.compiled, self.compiled.calibration)
         plans = [planner.plan(layer) for layer in range(self.compiled.num_layers)]
-        return Labels(
+        return Truths(
             tuple(self._quantity(register, state) for register in self.rows),
             tuple(
                 self._head(layer, number, head)

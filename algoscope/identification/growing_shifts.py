@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from algoscope.comparison.predict import Inputs
+from algoscope.identification.suites import skewed, stretched
 
 Rng = np.random.Generator
 Weights = Float[np.ndarray, "datasets dim"]
@@ -27,19 +28,14 @@ def _heavier(rng: Rng, x: Inputs, w: Weights, size: float):
 
 def _skewed(rng: Rng, x: Inputs, w: Weights, size: float):
     """Standard deviations sᵢ ∝ i⁻ᵖ along random axes."""
-    spread = np.arange(1, x.shape[2] + 1) ** -size
-    spread *= np.sqrt(x.shape[2] / np.sum(spread**2))
-    turns = np.linalg.qr(rng.standard_normal((len(x), x.shape[2], x.shape[2])))[0]
-    return (x * spread) @ turns, w, 0.0
+    return skewed(rng, x, size), w, 0.0
 
 
 def _flat(rng: Rng, x: Inputs, w: Weights, size: float):
     """A share of the directions has no variance."""
     dim = x.shape[2]
     rank = max(1, round((1 - size) * dim))
-    kept = np.sqrt(dim / rank) * (np.arange(dim) < rank)
-    turns = np.linalg.qr(rng.standard_normal((len(x), dim, dim)))[0]
-    return (x * kept) @ turns, w, 0.0
+    return stretched(rng, x, (np.arange(dim) < rank).astype(float)), w, 0.0
 
 
 def _orthogonal(rng: Rng, x: Inputs, w: Weights, size: float):

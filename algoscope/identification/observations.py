@@ -97,12 +97,23 @@ class Observations:
         bounded = np.clip(numbers, -LARGEST_RESIDUAL, LARGEST_RESIDUAL)
         return np.where(self.counted, bounded, 0.0)
 
-    def distances(
-        self, hypotheses: Float[np.ndarray, "*some datasets examples"]
-    ) -> Float[np.ndarray, "*some datasets"]:
-        """Return the mean over prefixes of (f − A)²/cᵢ for every dataset."""
-        counted = np.maximum(self.counted.sum(axis=1), 1)
-        return np.sum(self.squares(hypotheses), axis=-1) / counted
+    def per_dataset(
+        self, squares: Float[np.ndarray, "datasets examples"]
+    ) -> Float[np.ndarray, " datasets"]:
+        """Return ρ of every dataset: the mean over its answered prefixes."""
+        return squares.sum(axis=1) / np.maximum(self.counted.sum(axis=1), 1)
+
+    @cached_property
+    def parts(self) -> list[Bool[np.ndarray, "datasets examples"]]:
+        """The answers of each suite, those at each n, and all of them."""
+        positions = np.arange(self.counted.shape[1])
+        parts = [
+            self.counted & np.isin(np.arange(len(self.x)), rows)[:, None]
+            for rows in self.suites.values()
+        ]
+        parts += [self.counted & (positions == n) for n in positions[1:]]
+        parts.append(self.counted)
+        return [part for part in parts if part.any()]
 
     def weighted(
         self, hypotheses: Float[np.ndarray, "*some datasets examples"]

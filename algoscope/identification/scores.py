@@ -61,8 +61,7 @@ class Score:
     @cached_property
     def per_dataset(self) -> Float[np.ndarray, " datasets"]:
         """ρ of every dataset."""
-        counted = np.maximum(self.observed.counted.sum(axis=1), 1)
-        return self.squares.sum(axis=1) / counted
+        return self.observed.per_dataset(self.squares)
 
     @cached_property
     def suites(self) -> dict[str, float]:
@@ -127,14 +126,14 @@ class Score:
         equal = self.squares <= floor.tolerance
         return all(
             equal[part].mean() >= EQUAL_SHARE
-            for part in self._parts()
+            for part in self.observed.parts
             if part.sum() >= min(FEWEST, self.observed.counted.sum())
         )
 
     def _differs_by_noise(self) -> bool:
         """Return whether the differences are no larger than between two answers."""
         asked_twice = np.isfinite(self.observed.noise)
-        parts = [part & asked_twice for part in self._parts()]
+        parts = [part & asked_twice for part in self.observed.parts]
         return bool(asked_twice.any()) and all(
             self._excess(part) <= NOISE_SLACK for part in parts if part.sum() >= FEWEST
         )
@@ -148,19 +147,6 @@ class Score:
         error = np.sqrt(2 * np.mean(noise**2) / len(noise))
         excess = squares.mean() - noise.mean()
         return float(excess / error) if error > 0 else float(np.inf * (excess > 0))
-
-    def _parts(self) -> list[Bool[np.ndarray, "datasets examples"]]:
-        """Return the answers of each suite, those at each n, and all of them."""
-        counted = self.observed.counted
-        parts = []
-        for rows in self.observed.suites.values():
-            chosen = np.zeros(len(counted), bool)
-            chosen[rows] = True
-            parts.append(counted & chosen[:, None])
-        positions = np.arange(counted.shape[1])
-        parts += [counted & (positions == n) for n in positions[1:]]
-        parts.append(counted)
-        return [part for part in parts if part.any()]
 
 
 def trimmed_mean(

@@ -36,13 +36,19 @@ def _scaled(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
     return x * rng.choice([0.5, 1.5], size=(len(x), 1, 1))
 
 
-def _skewed(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-    """Inputs whose covariance has the eigenvalues 1, 1/4, 1/9, …, up to scale."""
+def stretched(
+    rng: np.random.Generator, x: np.ndarray, deviations: np.ndarray
+) -> np.ndarray:
+    """Inputs with these standard deviations along random axes, E‖x‖² unchanged."""
     dim = x.shape[-1]
-    spread = 1 / np.arange(1, dim + 1)
-    spread *= np.sqrt(dim / np.sum(spread**2))
-    rotation, _ = np.linalg.qr(rng.standard_normal((len(x), dim, dim)))
-    return (x * spread) @ rotation
+    scale = deviations * np.sqrt(dim / np.sum(deviations**2))
+    rotations = np.linalg.qr(rng.standard_normal((len(x), dim, dim)))[0]
+    return (x * scale) @ rotations
+
+
+def skewed(rng: np.random.Generator, x: np.ndarray, power: float = 1.0) -> np.ndarray:
+    """Inputs with standard deviations sᵢ ∝ i⁻ᵖ along random axes."""
+    return stretched(rng, x, np.arange(1, x.shape[-1] + 1) ** -power)
 
 
 def _orthogonal(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
@@ -54,22 +60,22 @@ def _orthogonal(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
     return lengths * rows[:, :examples]
 
 
-def _duplicated(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+def duplicated(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
     """Each input twice in a row."""
     return np.repeat(x, 2, axis=1)[:, : x.shape[1]]
 
 
-def _shifted(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+def shifted(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
     """Inputs whose mean is not 0."""
     return x + rng.standard_normal((len(x), 1, x.shape[-1]))
 
 
 INPUTS: dict[str, Change] = {
     "scaled": _scaled,
-    "skewed": _skewed,
+    "skewed": skewed,
     "orthogonal": _orthogonal,
-    "duplicated": _duplicated,
-    "shifted": _shifted,
+    "duplicated": duplicated,
+    "shifted": shifted,
 }
 SUITES = ("task", *INPUTS, "noisy", "outlier")
 KINDS = {  # what the suites are called in a sentence

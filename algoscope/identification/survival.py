@@ -18,6 +18,7 @@ from algoscope.comparison.predict import (
     counted,
     diverged_is_infinite,
     draw_datasets,
+    held_out,
     is_slow,
     predict_exactly,
 )
@@ -276,14 +277,14 @@ def _beyond(
     seed: int,
 ) -> list[float]:
     """Return the distance after n = 1, …, 2N examples, twice as many as asked for."""
-    data = draw_datasets(
+    x, y = held_out(
         task,
         num_datasets=num_datasets,
         num_examples=2 * num_examples + 1,
         seed=seed,
         fold=FOLD,
     )
-    x, y = np.asarray(data.x, np.float64), np.asarray(data.y, np.float64)
+    x, y = x.astype(np.float64), y.astype(np.float64)
     squares = _squares(predictor, algorithm, x, y)
     return [
         float(np.nanmean(column) / np.mean(y**2))

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from algoscope.comparison.predict import HELD_OUT, Inputs, Labels, draw_datasets
+from algoscope.comparison.predict import HELD_OUT, Inputs, Labels, held_out
 from algoscope.foundation.files import DamagedFileError, load_arrays, save_arrays
 from algoscope.foundation.progress import Progress, Steps, shown
 from algoscope.foundation.validation import InvalidValueError, require_at_least
@@ -131,14 +131,13 @@ def fitting_data(
     task: Task, num_datasets: int, num_examples: int, seed: int
 ) -> tuple[Inputs, Labels]:
     """Return datasets to fit read-outs to; nothing else draws them."""
-    known = draw_datasets(
+    return held_out(
         task,
         num_datasets=num_datasets,
         num_examples=num_examples,
         seed=seed,
         fold=FITTING,
     )
-    return np.asarray(known.x), np.asarray(known.y)
 
 
 def readouts(

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from algoscope.ground_truth import LabelledLearner
-from algoscope.ground_truth.labels import Labels, read_rows
+from algoscope.ground_truth.labels import Truths, read_rows
 from algoscope.model.transformer import run_compiled
 
 
@@ -67,4 +67,4 @@ def test_pads_are_labelled_with_what_a_layer_divides_by(labelled):
 
 def test_labels_survive_json(labelled):
     text = json.dumps(labelled.labels.as_dict())
-    assert Labels.from_dict(json.loads(text)) == labelled.labels
+    assert Truths.from_dict(json.loads(text)) == labelled.labels

@@ -77,7 +77,8 @@ def test_every_suite_counts_the_same_and_missing_answers_do_not():
     assert seen.shares.tolist() == [0.5, 0.25, 0.25]
     assert seen.scales.tolist() == [1 + 4, 1 + 1, 1 + 1]
     guesses = np.ones((3, 3))
-    assert seen.distances(guesses).tolist() == pytest.approx([1 / 5, 0, 0])
+    per_dataset = seen.per_dataset(seen.squares(guesses))
+    assert per_dataset.tolist() == pytest.approx([1 / 5, 0, 0])
     rest = seen.weighted(guesses)
     assert rest @ rest == pytest.approx(0.5 / 5)
 

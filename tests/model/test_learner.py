@@ -5,35 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.refusals import refuses
+from support.transformers import DIM, ROOM
 
 from algoscope import FixedWeights, InContextLearner, LinearRegression, Predictor
 from algoscope.foundation.files import DamagedFileError
 from algoscope.model.checkpoints import CONFIG
-from algoscope.model.layer import Block
-from algoscope.model.transformer import random_transformer
-
-DIM, ROOM = 3, 5
-
-
-@pytest.fixture(scope="module")
-def learner():
-    transformer = random_transformer(
-        0,
-        token_size=DIM + 1,
-        max_time=2 * ROOM + 1,
-        num_layers=2,
-        hidden_size=8,
-        num_heads=2,
-        block=Block(pre_norm=True, attention_scale=0.5),
-        dtype="float64",
-    )
-    return InContextLearner(transformer, "small")
-
-
-@pytest.fixture
-def data(rng):
-    x = rng.standard_normal((ROOM + 1, DIM))
-    return jnp.asarray(x), jnp.asarray(x @ rng.standard_normal(DIM))
 
 
 def test_it_is_a_predictor(learner):

@@ -25,6 +25,7 @@ SIZES = {
     "inner": 10,
 }
 TIME = 7
+DIM, ROOM = 3, 5  # of the learner of tests/model: d, and examples before a query
 PAPER = Block()
 IMAGINARY = Block(imaginary_timestep=True)
 MODERN = Block(pre_norm=True, attention_scale=0.4, imaginary_timestep=True)
