@@ -170,7 +170,7 @@ def run_name(run: TrainingConfig) -> str:
     Example:
         >>> from algoscope.training.config import preset
         >>> run_name(preset("d8")), run_name(preset("control-d4"))
-        ('L12 H64 32,000 steps seed 0', 'control L8 H64 500 steps seed 0')
+        ('L12 H64 32,000 steps seed 0', 'control L12 H64 500 steps seed 0')
     """
     task = "" if run.task == "linear" else f"{run.task} "
     size = f"L{run.num_layers} H{run.hidden_size}"

@@ -201,7 +201,9 @@ PRESETS: dict[str, TrainingConfig] = {
     ),
     "d2": TrainingConfig(dim=2, num_examples=21, num_layers=4, steps=8000, **BEST),
     "d4": TrainingConfig(dim=4, num_examples=41, num_layers=12, steps=14_000, **BEST),
-    "control-d4": TrainingConfig(task="control", dim=4, num_examples=41, steps=500),
+    "control-d4": TrainingConfig(
+        task="control", dim=4, num_examples=41, num_layers=12, steps=500
+    ),
     "d8": TrainingConfig(num_layers=12, steps=32_000, **BEST),
     "d20": TrainingConfig(
         dim=20,
