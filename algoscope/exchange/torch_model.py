@@ -13,16 +13,12 @@ from typing import NamedTuple
 
 import torch  # pyright: ignore[reportMissingImports]
 from torch import Tensor, nn  # pyright: ignore[reportMissingImports]
-from torch.nn.functional import gelu, layer_norm, linear, pad  # pyright: ignore
+from torch.nn import functional as F  # pyright: ignore[reportMissingImports]
 
-ACTIVATIONS = {
-    "gelu": gelu,
-    "gelu_tanh": lambda x: gelu(x, approximate="tanh"),
-    "relu": torch.relu,
-    "tanh": torch.tanh,
-    "silu": nn.functional.silu,
+PLAIN = (F.gelu, F.relu, F.silu, F.sigmoid, F.tanh)
+ACTIVATIONS = {each.__name__: each for each in PLAIN} | {
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "softplus": lambda x: torch.logaddexp(x, torch.zeros_like(x)),
-    "sigmoid": torch.sigmoid,
     "squared_relu": lambda x: torch.relu(x).square(),
 }
 
@@ -45,27 +41,34 @@ class Weighted(nn.Module):
 
     def norm(self, h: Tensor) -> Tensor:
         if self.block["precision"] == "any":  # else the order of additions matters
-            return layer_norm(h, h.shape[-1:], eps=self.block["layer_norm_epsilon"])
+            return F.layer_norm(h, h.shape[-1:], eps=self.block["layer_norm_epsilon"])
         centered = h - h.mean(-1, keepdim=True)
         variance = (centered * centered).mean(-1, keepdim=True)
         return centered * torch.rsqrt(variance + self.block["layer_norm_epsilon"])
 
 
 class Attention(Weighted):
-    """What the heads write [B, T, H], and their attention weights [B, heads, T, T]."""
+    """What the heads write [B, T, H]; their weights [B, heads, T, T] go to `kept`."""
 
-    def forward(self, h: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, h: Tensor, kept: list | None = None) -> Tensor:
         h = self.norm(h) if self.block["pre_norm"] else h
         w, imaginary = self.weights, self.block["imaginary_timestep"]
         b_k = w["b_k"] * imaginary  # without a zero among the scores softmax cancels it
         pairs = (w["w_q"], w["b_q"]), (w["w_k"], b_k), (w["w_v"], w["b_v"])
-        flat = (linear(h, m.flatten(0, 1), b.flatten()) for m, b in pairs)
+        flat = (F.linear(h, m.flatten(0, 1), b.flatten()) for m, b in pairs)
         q, k, v = (each.unflatten(-1, (len(b_k), -1)).transpose(1, 2) for each in flat)
-        scores = (q * self.block["attention_scale"]) @ k.transpose(-1, -2)
-        scores = scores + torch.full_like(scores[0, 0], float("-inf")).triu(1)
-        alpha = pad(scores, (0, int(imaginary))).softmax(-1)[..., : h.shape[1]]
-        b = self.heads(alpha @ v).transpose(1, 2).flatten(2)  # pyright: ignore
-        return linear(b, w["w_f"].transpose(0, 1).flatten(1), w["b_f"]), alpha
+        scale, exact = self.block["attention_scale"], self.block["precision"] != "any"
+        if kept is None and not (imaginary or exact):  # the same in one operation
+            z = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale)
+        else:
+            scores = (q * scale) @ k.transpose(-1, -2)
+            scores = scores + torch.full_like(scores[0, 0], float("-inf")).triu(1)
+            alpha = F.pad(scores, (0, int(imaginary))).softmax(-1)[..., : h.shape[1]]
+            z = alpha @ v
+            if kept is not None:
+                kept.append(alpha)
+        z = self.heads(z).transpose(1, 2).flatten(2)  # pyright: ignore
+        return F.linear(z, w["w_f"].transpose(0, 1).flatten(1), w["b_f"])
 
 
 class FeedForward(Weighted):
@@ -73,8 +76,8 @@ class FeedForward(Weighted):
 
     def forward(self, h: Tensor) -> Tensor:
         w, activate = self.weights, ACTIVATIONS[self.block["activation"]]
-        inner = activate(linear(self.norm(h), w["w_2"], w["b_2"]))
-        return linear(inner, w["w_1"], w["b_1"])
+        inner = activate(F.linear(self.norm(h), w["w_2"], w["b_2"]))
+        return F.linear(inner, w["w_1"], w["b_1"])
 
 
 class Layer(nn.Module):
@@ -87,10 +90,7 @@ class Layer(nn.Module):
         self.feed_forward = FeedForward(block, weights, "w_2 w_1 b_2 b_1")
 
     def forward(self, h: Tensor, kept: list | None = None) -> Tensor:
-        a, alpha = self.attention(h)
-        if kept is not None:
-            kept.append(alpha)
-        h = a + h
+        h = self.attention(h, kept) + h
         return h + self.feed_forward(h)
 
 
@@ -131,8 +131,8 @@ class Model(Weighted):
 
 def encode(x: Tensor, y: Tensor) -> Tensor:
     """Return the 2N − 1 tokens [0, x₁], [y₁, 0], [0, x₂], …, [0, x_N]."""
-    pairs = torch.stack([pad(x, (1, 0)), pad(y.to(x)[..., None], (0, x.shape[-1]))], 2)
-    return pairs.flatten(1, 2)[:, :-1]
+    labels = F.pad(y.to(x)[..., None], (0, x.shape[-1]))
+    return torch.stack([F.pad(x, (1, 0)), labels], 2).flatten(1, 2)[:, :-1]
 
 
 def load(directory: str | Path) -> Model:
