@@ -16,6 +16,14 @@ from algoscope.cli.console import (
 from algoscope.cli.destinations import require_file, write_or_rescue
 from algoscope.foundation.validation import InvalidValueError, require_at_least
 
+EXAMPLES = """
+algoscope compare linear-d8 --figure figure.png          # figure 1 of the paper
+algoscope compare linear-d8 --with ols 'newton(4)' 'gd(0.02, steps=8)' --metrics all
+algoscope compare 'sklearn:Ridge(alpha=0.3)' --dim 3 --num-examples 10
+algoscope compare python:my_module:predict --num-datasets 50 --out comparison.json
+algoscope evaluate linear-d2 --num-datasets 1000
+"""
+
 
 @dataclass(frozen=True)
 class Compare:

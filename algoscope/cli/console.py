@@ -52,7 +52,6 @@ OPENED = (
 Opened = Annotated[
     tyro.conf.Positional[str], tyro.conf.arg(help=OPENED, metavar="TARGET")
 ]
-NumExamples = Annotated[int, tyro.conf.arg(aliases=["--examples"])]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,6 +23,13 @@ from algoscope.foundation.validation import InvalidValueError, require_at_least
 UNTRAINED = "untrained"
 FIGURES = ("layers", "prefixes", "attention", "controls")
 
+EXAMPLES = """
+algoscope probe linear-d4 --budget smoke                 # a minute
+algoscope probe linear-d4 --controls control-d4 untrained
+algoscope probe linear-d4 --targets w_ols 'sgd(0.05)' --prefixes 4 8 --kinds linear
+algoscope probe torch:my_module:make --dim 20 --max-examples 40 --blocks backbone.h
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Probe(ModuleOptions):

@@ -11,6 +11,12 @@ from algoscope.foundation.validation import InvalidValueError, require_at_least
 
 CHAINS = ("theorem_1", "theorem_2", "sgd_chain", "ridge_chain")
 
+EXAMPLES = """
+algoscope trace theorem_1                                # the paper's appendix A
+algoscope trace my_sgd --show difference                 # build --out wrote it
+algoscope trace my_sgd --layer 2 --json
+"""
+
 
 @dataclass(frozen=True)
 class Trace:
@@ -24,7 +30,7 @@ class Trace:
             "chains: theorem_1, theorem_2, sgd_chain, ridge_chain.",
         ),
     ]
-    num_examples: Annotated[int | None, tyro.conf.arg(aliases=["--examples"])] = None
+    num_examples: int | None = None
     """How many examples to show. By default three, or all that there is room for."""
     dim: int = 2
     """d of a chain."""
