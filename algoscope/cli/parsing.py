@@ -104,14 +104,14 @@ def _documented(options: type) -> dict[str, str]:
         return {}
     found, field = {}, ""
     for node in cast(ast.ClassDef, tree).body:
-        if (
-            field
-            and isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-        ):
-            found[field] = " ".join(str(node.value.value).split())
-        is_field = isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-        field = node.target.id if is_field else ""
+        match node:
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                field = name
+            case ast.Expr(value=ast.Constant(value=str(text))) if field:
+                found[field] = " ".join(text.split())
+                field = ""
+            case _:
+                field = ""
     return found
 
 
@@ -130,7 +130,7 @@ def mistake(boxed: str, prog: str) -> str:
     )
     if match := re.search(r"Unrecognized options: (.*)", whole):
         return _unknown(match[1].partition(" ")[0].rstrip(","), whole)
-    if match := re.search(r"Missing value for argument '(\S+)'", whole):
+    if match := re.search(r"Missing value for argument [^-]*(-[\w/-]+)", whole):
         return f"{match[1]} needs a value."
     if match := re.search(r"Expected one of \{(.*)\}", whole):
         return f"{prog.removeprefix('algoscope ')} needs one of {match[1]}."
