@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from algoscope.cli import show
+from algoscope.cli import UsageError, show
 from algoscope.cli.console import given
 from algoscope.cli.destinations import require_directory
 from algoscope.foundation.files import json_text
@@ -101,6 +101,8 @@ def run_build(command: Build) -> None:
     if command.list:
         _print_algorithms(command)
         return
+    if not command.algorithm:
+        raise UsageError("No algorithm given. `algoscope build --list` shows them.")
     require_at_least("dim", command.dim, 1)
     require_at_least("num_examples", command.num_examples, 1)
     import jax

@@ -114,6 +114,8 @@ def _parse(arguments: Sequence[str]) -> Any:
     name, *rest = arguments
     if not name.startswith("-"):
         require_choice("command", name, COMMANDS)
+    elif not name.startswith("--tyro-"):  # of shell completion
+        raise UsageError(f"There is no option {name}. Try `algoscope --help`.")
     import tyro
 
     from algoscope.cli.parsing import parse
@@ -151,6 +153,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(given: list[str], requests: Requests) -> int:
     """Run a command and return its exit status; every failure is told in one line."""
+    if given[:1] == ["help"]:  # algoscope help COMMAND
+        given = [*given[1:], "--help"]
     if given in (["-h"], ["--help"]):
         print(_overview())
         return 0
