@@ -33,7 +33,8 @@ class Compare:
     references: Annotated[tuple[str, ...], tyro.conf.arg(name="with")] = ()
     """Algorithms, such as ols ridge(0.1) newton(4). By default those of figure 1."""
     metrics: tuple[str, ...] = ("spd", "ilwd", "r2")
-    """What is measured, or all."""
+    """What is measured: spd, mspd, sim_e, r2_gold, ilwd, sim_w, r2, sensitivity,
+    influence, symmetry; or all."""
     dim: int | None = None
     """d of the test data. By default the model's, otherwise 4."""
     num_examples: int | None = None
@@ -63,7 +64,8 @@ class Evaluate(Compare):
     """The same as `compare --metrics spd`."""
 
     metrics: tuple[str, ...] = ("spd",)
-    """What is measured, or all."""
+    """What is measured: spd, mspd, sim_e, r2_gold, ilwd, sim_w, r2, sensitivity,
+    influence, symmetry; or all."""
 
 
 def run_compare(command: Compare) -> None:

@@ -46,7 +46,7 @@ class Layers(ModuleOptions):
     out: Path = Path("layers")
     """Where the result and the figure go."""
     format: Literal["png", "svg", "pdf"] = "png"
-    """Of the figure."""
+    """File format of the figure."""
     json: bool = False
     """Print the summary as JSON."""
 

@@ -81,7 +81,7 @@ def polish(options: type) -> None:
     for name, hint in hints.items():
         default = options.__dataclass_fields__[name].default
         is_list = default is MISSING and "tuple[" in str(hint)
-        says_nothing = is_list or any(default is each for each in (None, (), False))
+        says_nothing = is_list or any(default is each for each in (None, (), False, ""))
         told = any(
             getattr(each, "help_behavior_hint", None) is not None
             for each in getattr(hint, "__metadata__", ())

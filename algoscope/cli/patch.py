@@ -47,7 +47,7 @@ class Patch(ModuleOptions):
     out: Path = Path("patching")
     """Where the result and the figure go."""
     format: Literal["png", "svg", "pdf"] = "png"
-    """Of the figure."""
+    """File format of the figure."""
     json: bool = False
     """Print the summary as JSON."""
 

@@ -62,8 +62,6 @@ class Probe(ModuleOptions):
     """Where probes read: at yₙ (last_label), at the query, at all labels or positions
     equally, or with learned attention up to the query, or unmasked over all positions.
     The first is the one that figures show."""
-    value_size: int | None = None
-    """Without effect: the first matrix of a probe includes W_v."""
     inner_size: int | None = None
     """The hidden units of an MLP; the paper has 512."""
     learning_rate: float | None = None
@@ -73,7 +71,7 @@ class Probe(ModuleOptions):
     steps: int | None = None
     """Steps of Adam: as many batches, if --num-training is not given."""
     num_learned: int | None = None
-    """Further ones, for learned attention."""
+    """Further datasets to train on, for learned attention."""
     batch_size: int | None = None
     """Datasets per step of Adam."""
     repeats: int | None = None
@@ -87,7 +85,7 @@ class Probe(ModuleOptions):
     seed: int | None = None
     """Seed of the data and of the probes."""
     format: Literal["png", "svg", "pdf"] = "png"
-    """Of the figures."""
+    """File format of the figures."""
     json: bool = False
     """Print the summary as JSON."""
 

@@ -12,6 +12,7 @@ from support.commands import rejected, run
 from algoscope.cli import main as cli
 from algoscope.cli.parsing import mistake
 from algoscope.cli.sweep import SUBCOMMANDS
+from algoscope.comparison.metrics import ALL_METRICS
 
 HELPED = [[name] for name in cli.COMMANDS] + [["sweep", each] for each in SUBCOMMANDS]
 
@@ -41,7 +42,7 @@ def test_the_overview_ends_with_examples_that_the_parser_accepts(capsys):
 @pytest.mark.parametrize("words", HELPED, ids=" ".join)
 def test_help_says_no_default_that_says_nothing(capsys, words):
     text = run(capsys, *words, "--help")[1].partition("examples:")[0]
-    assert not re.search(r"\(default: *(None|False|\(\))?\)", text)
+    assert not re.search(r"\(default: *(None|False|''|\(\))?\)", text)
     assert "--out" not in text or "-o PATH, --out PATH" in text
 
 
@@ -49,6 +50,11 @@ def test_help_is_one_paragraph_wherever_the_source_breaks_lines(capsys):
     text = " ".join(run(capsys, "train", "--help")[1].replace("│", " ").split())
     assert "or tune. By default demo, and tune with --from." in text
     assert "By  " not in run(capsys, "train", "--help")[1].replace("By default", "")
+
+
+def test_help_names_every_metric(capsys):
+    text = " ".join(run(capsys, "compare", "--help")[1].replace("│", " ").split())
+    assert f"What is measured: {', '.join(ALL_METRICS)}; or all." in text
 
 
 def test_the_same_things_have_the_same_words(capsys):
