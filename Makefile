@@ -2,10 +2,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check slow format lock clean
+.PHONY: help setup demo test check slow lowest release-check format lock clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 setup: .venv/.installed  ## create .venv and install the locked dependencies into it
 
@@ -24,6 +24,31 @@ check: test  ## the same as test
 
 slow: setup  ## run the scientific checks, which take much longer
 	$(BIN)/pytest -m slow --timeout 3600
+
+# Files that are fast and together use every dependency.
+LOWEST := tests/foundation tests/tasks \
+  tests/model/test_layer.py tests/model/test_transformer.py tests/model/test_learner.py \
+  tests/model/test_checkpoints.py tests/predictors/test_catalog.py \
+  tests/predictors/test_least_squares.py tests/comparison/test_metrics.py \
+  tests/comparison/test_intervals.py tests/comparison/test_figures.py \
+  tests/comparison/test_result.py tests/construction/test_rules.py \
+  tests/construction/test_build.py tests/training/test_config.py \
+  tests/training/test_loop.py tests/identification/test_families.py \
+  tests/adapters/test_black_box.py tests/cli/test_main.py tests/cli/test_parsing.py \
+  tests/cli/test_console.py tests/cli/test_plugins.py tests/test_sklearn.py
+
+# Newer packages warn about what older ones call, which is no fault of ours.
+lowest: setup  ## run a part of the tests with the oldest versions that are admitted
+	rm -rf build/lowest build/lowest.txt && mkdir -p build
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --extra test \
+	  --no-annotate --no-header pyproject.toml --output-file build/lowest.txt
+	$(BIN)/uv venv --quiet --python $(BIN)/python build/lowest
+	$(BIN)/uv pip install --quiet --python build/lowest --requirement build/lowest.txt
+	$(BIN)/uv pip install --quiet --python build/lowest --no-deps --editable .
+	NPROC=1 build/lowest/bin/python -m pytest -W ignore::DeprecationWarning $(LOWEST)
+
+release-check: setup  ## build sdist and wheel, and try the wheel in an empty environment
+	.ci/release-check
 
 format: setup  ## format the code and repair what ruff can repair
 	$(BIN)/ruff check --fix-only

@@ -1,4 +1,7 @@
-"""What the README shows works: its Python runs, and its commands exist."""
+"""What the README shows works: its Python runs, and its commands exist.
+
+The commands of all guides are accepted by the parser, but not run.
+"""
 
 import re
 import shlex
@@ -8,15 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from algoscope.cli.main import _parse
+
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+GUIDES = (ROOT / "docs").glob("*.md")
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 NOT_OURS = {"cd", "git", "pip"}  # programs whose arguments are not looked at
 
 
-def blocks(*languages: str) -> list[tuple[int, str]]:
+def blocks(*languages: str, page: Path = README) -> list[tuple[int, str]]:
     """Return the fenced blocks in these languages, each after the lines above it."""
-    text = README.read_text()
+    text = page.read_text()
     fences = re.finditer(r"^```([^\n]+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return [
         (text.count("\n", 0, fence.start(2)), fence[2])
@@ -25,10 +31,10 @@ def blocks(*languages: str) -> list[tuple[int, str]]:
     ]
 
 
-def commands() -> list[list[str]]:
+def commands(page: Path = README) -> list[list[str]]:
     """Return the words of each command; in a console block these follow a `$`."""
-    shown = "".join(body for _, body in blocks("sh", "bash", "shell"))
-    for _, body in blocks("console"):
+    shown = "".join(body for _, body in blocks("sh", "bash", "shell", page=page))
+    for _, body in blocks("console", page=page):
         shown += "".join(re.findall(r"^\$ ((?:.*\\\n)*.*\n)", body, re.MULTILINE))
     lines = shown.replace("\\\n", " ").replace("&&", "\n").splitlines()
     words = (shlex.split(line, comments=True) for line in lines)
@@ -65,3 +71,10 @@ def test_commands_exist():
             assert set(words[:1]) <= known, f"algoscope has no command {words[0]}"
         else:
             assert program in NOT_OURS, f"`{program}` is not known: see {__file__}"
+
+
+@pytest.mark.parametrize("page", [README, *sorted(GUIDES)], ids=lambda page: page.stem)
+def test_commands_are_accepted_by_the_parser(page: Path):
+    for program, *arguments in commands(page):
+        if program == "algoscope" and arguments[:1] != ["--tyro-print-completion"]:
+            assert _parse(arguments) is not None

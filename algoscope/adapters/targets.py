@@ -32,7 +32,8 @@ from algoscope.foundation.validation import (
 from algoscope.model.checkpoints import shipped_models
 from algoscope.model.learner import InContextLearner
 from algoscope.model.opened import OpenedLearner
-from algoscope.predictors import CATALOG, BlackBox, Predictor, parse_predictor
+from algoscope.predictors import BlackBox, Predictor, parse_predictor
+from algoscope.predictors.catalog import predictor_names
 
 
 def load_target(text: str, timeout: float = TIMEOUT) -> Predictor | BlackBox:
@@ -127,10 +128,11 @@ def _reference(text: str) -> Predictor:
     try:
         return parse_predictor(text)
     except (ValueError, TypeError):
-        if "(" in text or text.lower() in CATALOG:
+        if "(" in text or text.lower() in predictor_names():
             raise  # it is meant as a reference, and the parser says what is wrong
     rule = "be a model, a reference, or start with sklearn:, torch:, python: or cmd:"
-    raise _rejection(rule, text, did_you_mean(text, [*shipped_models(), *CATALOG]))
+    known = [*shipped_models(), *predictor_names()]
+    raise _rejection(rule, text, did_you_mean(text, known))
 
 
 def _regressor(text: str, call: str, timeout: float) -> EstimatorPredictor:

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from algoscope.cli import show
-from algoscope.cli.console import NumExamples, given
+from algoscope.cli import UsageError, show
+from algoscope.cli.console import given
 from algoscope.cli.destinations import require_directory
 from algoscope.foundation.files import json_text
 from algoscope.foundation.validation import InvalidValueError, require_at_least
@@ -27,6 +27,13 @@ ALGORITHM_PARAMETERS = (
     "floor",
 )
 
+EXAMPLES = """
+algoscope build --list                                   # sixteen algorithms
+algoscope build sgd --dim 2 --num-examples 2 --learning-rate 0.05 --out my_sgd
+algoscope build ridge --penalty 0.1 --dtype float32
+algoscope build my_rules.py:step --dim 3 --out my_rule   # a rule of your own
+"""
+
 
 @dataclass(frozen=True)
 class Build:
@@ -42,7 +49,7 @@ class Build:
     ] = ""
     dim: int = 4
     """d, the number of coordinates of x."""
-    num_examples: NumExamples = 20
+    num_examples: int = 20
     """n, the most examples before a query."""
     learning_rate: float | None = None
     """α, the step size."""
@@ -94,6 +101,8 @@ def run_build(command: Build) -> None:
     if command.list:
         _print_algorithms(command)
         return
+    if not command.algorithm:
+        raise UsageError("No algorithm given. `algoscope build --list` shows them.")
     require_at_least("dim", command.dim, 1)
     require_at_least("num_examples", command.num_examples, 1)
     import jax

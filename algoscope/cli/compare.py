@@ -16,6 +16,14 @@ from algoscope.cli.console import (
 from algoscope.cli.destinations import require_file, write_or_rescue
 from algoscope.foundation.validation import InvalidValueError, require_at_least
 
+EXAMPLES = """
+algoscope compare linear-d8 --figure figure.png          # figure 1 of the paper
+algoscope compare linear-d8 --with ols 'newton(4)' 'gd(0.02, steps=8)' --metrics all
+algoscope compare 'sklearn:Ridge(alpha=0.3)' --dim 3 --num-examples 10
+algoscope compare python:my_module:predict --num-datasets 50 --out comparison.json
+algoscope evaluate linear-d2 --num-datasets 1000
+"""
+
 
 @dataclass(frozen=True)
 class Compare:
@@ -25,7 +33,8 @@ class Compare:
     references: Annotated[tuple[str, ...], tyro.conf.arg(name="with")] = ()
     """Algorithms, such as ols ridge(0.1) newton(4). By default those of figure 1."""
     metrics: tuple[str, ...] = ("spd", "ilwd", "r2")
-    """What is measured, or all."""
+    """What is measured: spd, mspd, sim_e, r2_gold, ilwd, sim_w, r2, sensitivity,
+    influence, symmetry; or all."""
     dim: int | None = None
     """d of the test data. By default the model's, otherwise 4."""
     num_examples: int | None = None
@@ -55,7 +64,8 @@ class Evaluate(Compare):
     """The same as `compare --metrics spd`."""
 
     metrics: tuple[str, ...] = ("spd",)
-    """What is measured, or all."""
+    """What is measured: spd, mspd, sim_e, r2_gold, ilwd, sim_w, r2, sensitivity,
+    influence, symmetry; or all."""
 
 
 def run_compare(command: Compare) -> None:

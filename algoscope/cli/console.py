@@ -35,8 +35,8 @@ VARIANCES = ("prior_variance", "noise_variance")
 
 TARGET = (
     "A shipped model's name, a directory, a textbook algorithm such as ridge(0.1), "
-    "sklearn:Ridge(alpha=0.3), python:module:function, or cmd:COMMAND, a program that "
-    "answers JSON lines."
+    "sklearn:Ridge(alpha=0.3), torch:module:factory, python:module:function, or "
+    "cmd:COMMAND, a program that answers JSON lines."
 )
 Target = Annotated[
     tyro.conf.Positional[str], tyro.conf.arg(help=TARGET, metavar="TARGET")
@@ -52,7 +52,6 @@ OPENED = (
 Opened = Annotated[
     tyro.conf.Positional[str], tyro.conf.arg(help=OPENED, metavar="TARGET")
 ]
-NumExamples = Annotated[int, tyro.conf.arg(aliases=["--examples"])]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,11 @@ from algoscope.foundation import cores_for_batch
 from algoscope.foundation.validation import require_at_least
 from algoscope.training.config import preset
 
+EXAMPLES = """
+algoscope demo                                           # about a minute
+algoscope demo --out my-demo --num-datasets 1000
+"""
+
 
 @dataclass(frozen=True)
 class Demo:

@@ -10,6 +10,13 @@ from algoscope.cli import show
 from algoscope.cli.console import Model
 from algoscope.foundation.files import json_text
 
+EXAMPLES = """
+algoscope export linear-d8 --to torch --out linear-d8-torch
+algoscope export linear-d8 --to gpt2 --out linear-d8-gpt2
+algoscope import run_of_garg --out garg
+algoscope import run_of_garg --state model_100000.pt --out garg-100000
+"""
+
 
 @dataclass(frozen=True)
 class Export:

@@ -9,6 +9,7 @@ import sys
 from typing import NamedTuple
 
 from algoscope.cli import UsageError
+from algoscope.foundation.plugins import PluginError, blame
 from algoscope.foundation.text import visible
 from algoscope.foundation.user_code import describe
 from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
@@ -52,6 +53,8 @@ def explain(error: BaseException) -> Failure:
     """
     if isinstance(error, (InvalidValueError, InvalidTypeError, UsageError)):
         return Failure(BAD_INPUT, str(error))
+    if isinstance(error, PluginError):
+        return Failure(FAILED, str(error))
     if isinstance(error, MemoryError) or _is_out_of_memory(error):
         return Failure(FAILED, f"There is not enough memory. {SMALLER}")
     if isinstance(error, OSError) and error.errno is not None:
@@ -69,7 +72,8 @@ def explain(error: BaseException) -> Failure:
             "Run the command again: it resumes; fewer --workers need less memory."
         )
         return Failure(FAILED, message)
-    return Failure(FAILED, _internal(error))
+    plugin = blame(error)
+    return Failure(FAILED, _internal(error) if plugin is None else str(plugin))
 
 
 def _of_system(error: OSError) -> Failure:

@@ -7,6 +7,11 @@ from typing import Any
 from algoscope.cli.console import print_table
 from algoscope.foundation.files import json_text
 
+EXAMPLES = """
+algoscope ground-truth --out truth
+algoscope ground-truth --out truth --score --budget smoke
+"""
+
 
 @dataclass(frozen=True)
 class GroundTruth:

@@ -17,6 +17,13 @@ from algoscope.cli.destinations import require_file, write_or_rescue
 from algoscope.foundation.files import json_text
 from algoscope.foundation.text import short
 
+EXAMPLES = """
+algoscope identify linear-d8
+algoscope identify 'sklearn:Lasso(alpha=0.1)' --dim 3
+algoscope identify linear-d8 --shifts --figure shifts.png
+algoscope identify python:my_module:predict --domain task --json
+"""
+
 
 @dataclass(frozen=True)
 class Identify:

@@ -17,6 +17,12 @@ from algoscope.cli.console import (
 from algoscope.cli.destinations import require_directory, write_or_rescue
 from algoscope.foundation.files import json_text
 
+EXAMPLES = """
+algoscope layers linear-d8
+algoscope layers linear-d4 --prefix 8 --out layers-d4 --format svg
+algoscope layers torch:my_module:make --dim 20 --max-examples 40 --blocks backbone.h
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Layers(ModuleOptions):
@@ -40,7 +46,7 @@ class Layers(ModuleOptions):
     out: Path = Path("layers")
     """Where the result and the figure go."""
     format: Literal["png", "svg", "pdf"] = "png"
-    """Of the figure."""
+    """File format of the figure."""
     json: bool = False
     """Print the summary as JSON."""
 

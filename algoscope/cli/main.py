@@ -5,21 +5,20 @@ The list of commands needs no parser, and a command only its own, so that help i
 instant.
 """
 
-import contextlib
-import io
 import os
 import re
 import sys
+import textwrap
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import is_dataclass
 from functools import reduce
 from importlib import import_module
 from importlib.metadata import version
 from operator import or_
 from types import ModuleType
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from algoscope.cli import UsageError, complain
 from algoscope.cli.failures import FAILED, explain
@@ -54,6 +53,7 @@ COMMANDS = {
     "play": "Write the playground: a page in which learners are seen from inside.",
     "models": "List the models that come with algoscope.",
     "presets": "List the training presets and what they cost.",
+    "plugins": "List what installed packages add: predictors, tasks and families.",
     "demo": "Train a small learner and ask which algorithm the shipped d = 8 model "
     "runs.",
 }
@@ -63,8 +63,15 @@ FILES = {
     "export": "exchange",
     "ground-truth": "ground_truth",
     "import": "exchange",
+    "plugins": "models",
     "presets": "models",
 }
+EXAMPLES = """
+algoscope demo                            # a minute: train, compare, draw
+algoscope identify linear-d8              # which algorithm is it?
+algoscope compare linear-d8 --figure figure.png
+algoscope play --open                     # see it think, in the browser
+"""
 
 
 def _module(name: str) -> ModuleType:
@@ -72,31 +79,13 @@ def _module(name: str) -> ModuleType:
 
 
 def _options(name: str) -> type:
+    from algoscope.cli.parsing import polish
+
     module = _module(name)
     for each in list(vars(module).values()):
         if isinstance(each, type) and is_dataclass(each):
-            _say_no_empty_defaults(each)
+            polish(each)
     return getattr(module, name.title().replace("-", ""))
-
-
-def _say_no_empty_defaults(options: type) -> None:
-    """Keep help from ending in "(default: None)": its sentence says what None means."""
-    import tyro
-
-    silent = tyro.conf.arg(help_behavior_hint="")
-    for each in fields(options):
-        hints = next(
-            kind.__annotations__
-            for kind in options.__mro__
-            if each.name in kind.__dict__.get("__annotations__", {})
-        )
-        said = getattr(hints[each.name], "__metadata__", ())
-        told = any(
-            getattr(item, "help_behavior_hint", None) is not None for item in said
-        )
-        is_list = each.default is MISSING and "tuple[" in str(hints[each.name])
-        if (is_list or each.default in (None, ())) and not told:
-            hints[each.name] = Annotated[hints[each.name], silent]
 
 
 def _overview() -> str:
@@ -113,51 +102,32 @@ def _overview() -> str:
             "",
             "algoscope COMMAND --help explains a command; --debug shows the traceback "
             "of a failure.",
+            "",
+            "examples:",
+            textwrap.indent(EXAMPLES.strip(), "  "),
         ]
     )
 
 
 def _parse(arguments: Sequence[str]) -> Any:
-    """Return the command, turning the parser's boxed errors into one line."""
+    """Return the options of the command that was typed."""
     name, *rest = arguments
     if not name.startswith("-"):
         require_choice("command", name, COMMANDS)
+    elif not name.startswith("--tyro-"):  # of shell completion
+        raise UsageError(f"There is no option {name}. Try `algoscope --help`.")
     import tyro
 
+    from algoscope.cli.parsing import parse
+
     if name in COMMANDS:  # building the parsers of the others would take longer
-        kind, prog = _options(name), f"algoscope {name}"
-    else:  # shell completion knows all of them
-        every = [
-            Annotated[_options(name), tyro.conf.subcommand(name)] for name in COMMANDS
-        ]
-        kind, prog, rest = reduce(or_, every), "algoscope", arguments
-    complaint = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(complaint):
-            return tyro.cli(
-                cast(Any, kind),
-                prog=prog,
-                args=list(rest),
-                config=(tyro.conf.FlagCreatePairsOff, tyro.conf.DisallowNone),
-            )
-    except SystemExit as stop:
-        if stop.code:
-            complain(_one_line(complaint.getvalue()))
-        raise
-
-
-def _one_line(boxed: str) -> str:
-    """Return the text of a boxed message without its frame and its advice on help.
-
-    Example:
-        >>> _one_line("╭─ Error ─╮\\n│ bad --steps │\\n│ ───── │\\n╰───╯")
-        'bad --steps'
-    """
-    lines = [line.strip(" │") for line in boxed.splitlines()]
-    words = [line for line in lines if line and not re.match(r"[╭╰]", line)]
-    ends = [i for i, line in enumerate(words) if line.startswith("For full help")]
-    kept = words[: ends[0]] if ends else words
-    return " ".join(line for line in kept if set(line) != {"─"})
+        module, prog = _module(name), f"algoscope {name}"
+        subcommands = getattr(module, "SUBCOMMANDS", ())
+        return parse(_options(name), prog, rest, module.EXAMPLES, subcommands)
+    every = [  # shell completion knows all of them
+        Annotated[_options(name), tyro.conf.subcommand(name)] for name in COMMANDS
+    ]
+    return parse(reduce(or_, every), "algoscope", arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -183,6 +153,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(given: list[str], requests: Requests) -> int:
     """Run a command and return its exit status; every failure is told in one line."""
+    if given[:1] == ["help"]:  # algoscope help COMMAND
+        given = [*given[1:], "--help"]
     if given in (["-h"], ["--help"]):
         print(_overview())
         return 0

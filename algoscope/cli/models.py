@@ -1,10 +1,19 @@
-"""`algoscope models` and `algoscope presets`: what ships, and what can be trained."""
+"""`algoscope models`, `presets` and `plugins`: what there is to use and to train."""
 
 from dataclasses import asdict, dataclass
 
 from algoscope.foundation import num_cores
 from algoscope.foundation.files import json_text
 from algoscope.training.config import PRESETS, estimated_seconds
+
+EXAMPLES = """
+algoscope models
+algoscope models --json
+algoscope presets
+algoscope presets --json
+algoscope plugins
+algoscope plugins --json
+"""
 
 
 @dataclass(frozen=True)
@@ -64,3 +73,39 @@ def run_presets(command: Presets) -> None:
         for name, c in PRESETS.items()
     ]
     print_table(f"Training presets, on {num_cores()} cores", header, rows)
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """List what installed packages add: predictors, tasks and families."""
+
+    json: bool = False
+    """Print the list as JSON."""
+
+
+def run_plugins(command: Plugins) -> None:
+    """Print the plug-ins, each after it was loaded."""
+    from algoscope.cli import show
+    from algoscope.cli.console import print_table
+    from algoscope.foundation.plugins import GROUPS, PluginError, installed, load_plugin
+
+    rows = []
+    for group, kind in GROUPS.items():
+        for each in installed(group):
+            state = "works"
+            try:
+                load_plugin(group, each.name)
+            except PluginError as error:
+                state = str(error)
+            package = "" if each.dist is None else each.dist.name
+            rows.append([each.name, kind, package, each.value, state])
+    header = ["plug-in", "kind", "package", "where", "state"]
+    if command.json:
+        print(json_text([dict(zip(header, row, strict=True)) for row in rows]))
+    elif rows:
+        print_table("Plug-ins of installed packages", header, rows)
+    else:
+        show(
+            "No installed package adds anything; docs/how_to_add_a_predictor.md says "
+            "how one does."
+        )

@@ -17,6 +17,12 @@ from algoscope.cli.console import (
 from algoscope.cli.destinations import require_directory, write_or_rescue
 from algoscope.foundation.files import json_text
 
+EXAMPLES = """
+algoscope patch linear-d4 --budget smoke
+algoscope patch linear-d4 --target 'sgd(0.05)' --num-examples 8 --out patching-sgd
+algoscope patch torch:my_module:make --dim 20 --max-examples 40 --blocks backbone.h
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Patch(ModuleOptions):
@@ -41,7 +47,7 @@ class Patch(ModuleOptions):
     out: Path = Path("patching")
     """Where the result and the figure go."""
     format: Literal["png", "svg", "pdf"] = "png"
-    """Of the figure."""
+    """File format of the figure."""
     json: bool = False
     """Print the summary as JSON."""
 

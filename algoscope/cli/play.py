@@ -9,6 +9,11 @@ import tyro
 from algoscope.cli import show
 from algoscope.cli.destinations import require_file, write_or_rescue
 
+EXAMPLES = """
+algoscope play --open
+algoscope play linear-d2 sgd --out playground.html
+"""
+
 
 @dataclass(frozen=True)
 class Play:
@@ -19,7 +24,7 @@ class Play:
     ] = ()
     """Shipped models, directories, or algorithms to compile, such as sgd. By default
     linear-d1, linear-d2, sgd and ridge."""
-    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("playground.html")
+    out: Path = Path("playground.html")
     """The page to write."""
     open: bool = False
     """Show it in the browser."""

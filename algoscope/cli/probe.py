@@ -23,6 +23,13 @@ from algoscope.foundation.validation import InvalidValueError, require_at_least
 UNTRAINED = "untrained"
 FIGURES = ("layers", "prefixes", "attention", "controls")
 
+EXAMPLES = """
+algoscope probe linear-d4 --budget smoke                 # a minute
+algoscope probe linear-d4 --controls control-d4 untrained
+algoscope probe linear-d4 --targets w_ols 'sgd(0.05)' --prefixes 4 8 --kinds linear
+algoscope probe torch:my_module:make --dim 20 --max-examples 40 --blocks backbone.h
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Probe(ModuleOptions):
@@ -55,8 +62,6 @@ class Probe(ModuleOptions):
     """Where probes read: at yₙ (last_label), at the query, at all labels or positions
     equally, or with learned attention up to the query, or unmasked over all positions.
     The first is the one that figures show."""
-    value_size: int | None = None
-    """Without effect: the first matrix of a probe includes W_v."""
     inner_size: int | None = None
     """The hidden units of an MLP; the paper has 512."""
     learning_rate: float | None = None
@@ -66,7 +71,7 @@ class Probe(ModuleOptions):
     steps: int | None = None
     """Steps of Adam: as many batches, if --num-training is not given."""
     num_learned: int | None = None
-    """Further ones, for learned attention."""
+    """Further datasets to train on, for learned attention."""
     batch_size: int | None = None
     """Datasets per step of Adam."""
     repeats: int | None = None
@@ -80,7 +85,7 @@ class Probe(ModuleOptions):
     seed: int | None = None
     """Seed of the data and of the probes."""
     format: Literal["png", "svg", "pdf"] = "png"
-    """Of the figures."""
+    """File format of the figures."""
     json: bool = False
     """Print the summary as JSON."""
 

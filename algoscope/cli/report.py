@@ -10,6 +10,11 @@ from algoscope.cli import show
 from algoscope.cli.destinations import require_file
 from algoscope.foundation.files import json_text
 
+EXAMPLES = """
+algoscope report results --out report.html
+algoscope report runs/my-d4 comparison.json --out my-d4.md --title 'My learner'
+"""
+
 
 @dataclass(frozen=True)
 class Report:
@@ -20,7 +25,7 @@ class Report:
     ]
     """Experiments, training runs, transformers written by hand, comparisons,
     identifications, probing and patching results, or directories that hold them."""
-    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
+    out: Path
     """The page to write: report.html or report.md."""
     title: str = "Results"
     """The page's title."""

@@ -27,6 +27,14 @@ Figures = Annotated[
     ),
 ]
 
+EXAMPLES = """
+algoscope reproduce fig1 --budget smoke                  # a check, in minutes
+algoscope reproduce fig1 fig2
+algoscope reproduce all --workers 2
+algoscope reproduce fig8 --budget paper --engine slurm
+algoscope reproduce fig3 --redraw
+"""
+
 
 @dataclass(frozen=True)
 class Reproduce:

@@ -29,6 +29,18 @@ from algoscope.training.sweeps.store import ORDER, RunStatus, SweepStatus
 MARGIN = 8  # lines of a terminal that are not rows of the table
 SHOWN = 3  # combinations that are left out, named before the sweep starts
 
+SUBCOMMANDS = ("run", "status", "resume")
+EXAMPLES = """
+algoscope sweep run --preset d8 --num-layers 1 2 4 --store runs
+algoscope sweep run --preset d2 --seed 0 1 2 --steps 2000 --workers 2
+algoscope sweep run --grid paper --engine slurm --partition gpu
+algoscope sweep status runs
+algoscope sweep resume runs --retry
+"""
+
+
+Store = Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="STORE")]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
@@ -95,7 +107,7 @@ class RunSweep(Axes, GridOptions):
 class ResumeSweep(Training):
     """Resume the sweeps of a store."""
 
-    store: tyro.conf.Positional[Path]
+    store: Store
     """The directory that holds the runs."""
 
 
@@ -103,7 +115,7 @@ class ResumeSweep(Training):
 class ShowStatus:
     """Show where the runs of a store's sweeps are."""
 
-    store: tyro.conf.Positional[Path]
+    store: Store
     """The directory that holds the runs."""
     json: bool = False
     """Print the runs as JSON."""

@@ -1,15 +1,23 @@
 """`algoscope trace`: what a transformer that was written by hand computes."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 
 from algoscope.cli import show
 from algoscope.foundation.files import json_text
+from algoscope.foundation.user_code import did_you_mean
 from algoscope.foundation.validation import InvalidValueError, require_at_least
 
 CHAINS = ("theorem_1", "theorem_2", "sgd_chain", "ridge_chain")
+
+EXAMPLES = """
+algoscope trace theorem_1                                # the paper's appendix A
+algoscope trace my_sgd --show difference                 # build --out wrote it
+algoscope trace my_sgd --layer 2 --json
+"""
 
 
 @dataclass(frozen=True)
@@ -24,7 +32,7 @@ class Trace:
             "chains: theorem_1, theorem_2, sgd_chain, ridge_chain.",
         ),
     ]
-    num_examples: Annotated[int | None, tyro.conf.arg(aliases=["--examples"])] = None
+    num_examples: int | None = None
     """How many examples to show. By default three, or all that there is room for."""
     dim: int = 2
     """d of a chain."""
@@ -97,6 +105,11 @@ def _trace_saved(command: Trace) -> list[Any]:
     from algoscope.foundation.files import read_json
     from algoscope.model.checkpoints import CONFIG, locate
 
+    if not Path(command.target).is_dir():
+        known = ", ".join(CHAINS)
+        rule = f"be a directory that `algoscope build` wrote, or one of {known}"
+        remedy = did_you_mean(command.target, CHAINS)
+        raise InvalidValueError("target", rule, f"'{command.target}'", remedy)
     place = locate(command.target)
     saved = read_json(place / CONFIG).get("construction") or {}
     import jax

@@ -39,6 +39,14 @@ if TYPE_CHECKING:
 else:
     TrainingOptions = training_options("TrainingOptions", lambda f: f.type | None, None)
 
+EXAMPLES = """
+algoscope train --preset demo                            # half a minute
+algoscope train --preset d4 --out runs/my-d4             # Ctrl-C saves
+algoscope train --preset d4 --out runs/my-d4 --resume
+algoscope train --preset d2 --num-layers 2 --noise-variance 0.25 --steps 4000
+algoscope train --from my_sgd --steps 2000               # build --trainable wrote it
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:

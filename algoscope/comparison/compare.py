@@ -97,9 +97,11 @@ def compare(
     for name in metrics:
         require_choice("metric", name, ALL_METRICS)
     span = _region(region, task.dim, num_examples)
+    if references is None:  # those of figure 1, but for the learner itself
+        own = learner.name
+        references = [each for each in figure_1_references() if each.name != own]
     others = [
-        parse_predictor(each) if isinstance(each, str) else each
-        for each in (figure_1_references() if references is None else references)
+        parse_predictor(each) if isinstance(each, str) else each for each in references
     ]
     _reject_shared_names(learner, others)
     cheap = [m for m in METRICS if m == "spd" or m in metrics and not _is_costly(m)]

@@ -10,7 +10,7 @@ from algoscope.foundation.files import DamagedFileError, read_json
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.model.checkpoints import CONFIG
 from algoscope.model.learner import InContextLearner
-from algoscope.tasks import TASKS
+from algoscope.tasks import task_kind
 
 
 def require_free(
@@ -41,10 +41,9 @@ def task_facts(learner: InContextLearner) -> dict[str, Any]:
     task: Any = learner.task
     if task == InContextLearner(learner.transformer).task:
         return {}
-    home = f"{type(task).__module__}:{type(task).__name__}"
-    kinds = [kind for kind, known in TASKS.items() if known == home]
-    if not kinds:
+    kind = task_kind(task)
+    if kind is None:
         return {}
     values = {"prior_variance": 1.0, "noise_variance": 0.0} | asdict(task)
     names = ("dim", "prior_variance", "noise_variance")
-    return {"training": {"task": kinds[0], **{name: values[name] for name in names}}}
+    return {"training": {"task": kind, **{name: values[name] for name in names}}}

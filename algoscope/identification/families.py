@@ -5,9 +5,17 @@ say in `fixed` what is different. Of two families that fit equally well with equ
 many parameters, the earlier wins.
 
 To add a family, write its function in `filters`, `passes`, `kernels` or `variants`, and
-add an entry to `FAMILIES`.
+add an entry to `FAMILIES`. Other packages add theirs as plug-ins, which come last.
 """
 
+import warnings
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import EntryPoint
+
+import numpy as np
+
+from algoscope.foundation import plugins
 from algoscope.identification import filters, kernels, passes, variants
 from algoscope.identification.family import (
     Family,
@@ -15,6 +23,7 @@ from algoscope.identification.family import (
     filter_iterates,
     filtered,
 )
+from algoscope.identification.prefixes import Prefixes
 
 PENALTY = Parameter("penalty", 1e-6, 1e4)
 SPARSE_PENALTY = Parameter("penalty", 1e-4, 1e1)
@@ -187,3 +196,40 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family("local_linear", kernels.local_linear, (BANDWIDTH,)),
 )
+
+
+@cache
+def all_families() -> tuple[Family, ...]:
+    """Return `FAMILIES` and those of plug-ins; a plug-in that fails is left out."""
+    found = []
+    for plugin in plugins.installed(plugins.FAMILIES):
+        try:
+            found += _tried(plugin)
+        except plugins.PluginError as error:
+            warnings.warn(f"{error} It is left out.", stacklevel=2)
+    return (*FAMILIES, *found)
+
+
+def _tried(plugin: EntryPoint) -> list[Family]:
+    """Return the families of a plug-in, after each has answered a few questions."""
+    loaded = plugins.load_plugin(plugins.FAMILIES, plugin.name)
+    families = list(loaded) if isinstance(loaded, Iterable) else [loaded]
+    rng = np.random.default_rng(0)
+    prefixes = Prefixes(rng.normal(size=(2, 4, 2)), rng.normal(size=(2, 4)))
+    for family in families:
+        if not isinstance(family, Family):
+            why = f"must be a Family or several, got {type(family).__name__}"
+            raise plugins.broken(plugin, why)
+        points = {p.name: p.value(p.grid(3)) for p in family.parameters}
+        steps = {"steps": 2} if family.iterates is not None else {}
+        try:
+            choice = family.choices(prefixes)[0]
+            answers = family.answers(prefixes, points, {**choice, **steps})
+        except Exception as error:
+            why = f"failed: {plugins.describe(error)}"
+            raise plugins.broken(plugin, why) from error
+        shape = (3 if points else 1, 2, 4)
+        if np.shape(answers) != shape:
+            why = f"must return answers of shape {shape}, got {np.shape(answers)}"
+            raise plugins.broken(plugin, why)
+    return families

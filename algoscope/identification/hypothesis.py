@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from algoscope.comparison.predict import Inputs, Labels
 from algoscope.foundation.validation import InvalidValueError
-from algoscope.identification.families import FAMILIES
+from algoscope.identification.families import all_families
 from algoscope.identification.family import Family, Points, one_choice
 from algoscope.identification.observations import Observations
 from algoscope.identification.prefixes import Prefixes
@@ -99,7 +99,7 @@ def hypothesis_of(name: str, parameters: dict[str, Any]) -> Hypothesis:
         >>> hypothesis_of("ridge", {"penalty": 0.3}).name
         'ridge(penalty=0.3)'
     """
-    for family in FAMILIES:
+    for family in all_families():
         fixed = dict(family.fixed)
         names = {p.name for p in family.parameters} | set(fixed)
         choice = {k: v for k, v in parameters.items() if k not in names}

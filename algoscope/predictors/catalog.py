@@ -5,15 +5,23 @@ also its name. The text is parsed, never evaluated: it can only hold a name of t
 catalog and plain arguments.
 
 To add a predictor, write its file and a line in `CATALOG`
-(docs/how_to_add_a_predictor.md).
+(docs/how_to_add_a_predictor.md). Other packages add theirs as plug-ins.
 """
 
 import ast
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, get_args
 
+from algoscope.foundation.plugins import (
+    PREDICTORS,
+    broken,
+    load_plugin,
+    names_with_plugins,
+    plugin_named,
+)
 from algoscope.foundation.validation import InvalidValueError, require_choice
 from algoscope.predictors.accelerated import (
     chebyshev,
@@ -113,10 +121,12 @@ def parse_predictor(text: str) -> Predictor:
         ('GD(0.02, steps=8)', 'OLS')
     """
     called, values, options = _read_call(text)
-    plain = {name.replace("_", ""): name for name in CATALOG}
-    name = plain.get(called.lower().replace("_", ""), called.lower())
-    require_choice("predictor", name, CATALOG)
-    build = CATALOG[name].build
+    name = _find(called, CATALOG)
+    if name not in CATALOG:
+        known = predictor_names()
+        name = _find(called, known)
+        require_choice("predictor", name, known)
+    build = CATALOG[name].build if name in CATALOG else _plugin(name)
     signature = inspect.signature(build)
     try:
         bound = signature.bind(*values, **options)
@@ -130,6 +140,37 @@ def parse_predictor(text: str) -> Predictor:
         if real and type(value) is int:
             bound.arguments[key] = float(value)
     return build(*bound.args, **bound.kwargs)
+
+
+def predictor_names() -> list[str]:
+    """Return the names of the catalog and of installed plug-ins."""
+    return names_with_plugins(PREDICTORS, CATALOG)
+
+
+def _find(called: str, names: Iterable[str]) -> str:
+    """Return the name that is meant, whatever its case and underscores."""
+    plain = {name.lower().replace("_", ""): name for name in names}
+    return plain.get(called.lower().replace("_", ""), called.lower())
+
+
+def _plugin(name: str) -> Callable[..., Predictor]:
+    """Return how to build a plug-in: a function that returns a predictor, or itself."""
+    found = load_plugin(PREDICTORS, name)
+    if isinstance(found, Predictor) and not isinstance(found, type):
+        return lambda: found
+    if not callable(found):
+        why = f"is no predictor and no function that returns one: {type(found)}"
+        raise broken(plugin_named(PREDICTORS, name), why)
+
+    @wraps(found)
+    def build(*values: Any, **options: Any) -> Predictor:
+        built = found(*values, **options)
+        if not isinstance(built, Predictor):
+            why = f"returned no predictor but {type(built)}"
+            raise broken(plugin_named(PREDICTORS, name), why)
+        return built
+
+    return build
 
 
 def _read_call(text: str) -> tuple[str, list[Any], dict[str, Any]]:

@@ -27,7 +27,7 @@ from algoscope.foundation.validation import (
     require_positive,
 )
 from algoscope.model import Activation, BlockKind, Initialization
-from algoscope.tasks import TASKS, TaskKind
+from algoscope.tasks import require_task
 
 Recipe = Literal["fast", "paper"]
 LossWeights = Literal["equal", "risk"]
@@ -63,10 +63,10 @@ class TrainingConfig:
         (21, 101057)
     """
 
-    task: TaskKind = choice(
+    task: str = choice(
         "linear",
         "linear: w is drawn for every dataset; control: w is always 1; broad: as "
-        "linear, with many laws of x.",
+        "linear, with many laws of x; or a task of a plug-in.",
     )
     dim: int = choice(8, "d, the number of coordinates of x.")
     prior_variance: float = choice(1.0, "τ², the variance of w.")
@@ -115,7 +115,7 @@ class TrainingConfig:
     save_every: int = choice(500, "Steps between two saves.")
 
     def __post_init__(self):
-        require_choice("task", self.task, TASKS)
+        require_task(self.task)
         require_choice("block", self.block, get_args(BlockKind))
         require_choice("recipe", self.recipe, get_args(Recipe))
         require_choice("decay", self.decay, get_args(Decay))

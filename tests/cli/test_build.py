@@ -120,15 +120,6 @@ def test_bad_input_is_one_line_and_exit_status_2(capsys, built):
     )
 
 
-def test_the_old_spelling_of_an_option_works(capsys):
-    printed = []
-    for option in ("--num-examples", "--examples"):
-        main(["build", "sgd", "--dim", "1", option, "2"])
-        main(["trace", "sgd_chain", "--dim", "1", option, "1"])
-        printed.append(capsys.readouterr().out)
-    assert printed[0] == printed[1]
-
-
 RULES = """
 import numpy as np
 

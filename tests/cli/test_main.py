@@ -28,6 +28,11 @@ def test_the_overview_says_of_every_command_what_its_own_help_says(capsys):
         )
 
 
+def test_help_is_also_a_word(capsys):
+    assert run(capsys, "help") == run(capsys, "--help")
+    assert run(capsys, "help", "sweep", "run") == run(capsys, "sweep", "run", "--help")
+
+
 def test_shells_can_complete_every_command(capsys):
     status, out, _ = run(capsys, "--tyro-print-completion", "bash")
     assert status == 0
@@ -63,7 +68,10 @@ def test_help_answers_within_a_third_of_a_second():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "--stepz", "3"], "Unrecognized options: --stepz"),
+        (
+            ["train", "--stepz", "3"],
+            "There is no option --stepz. Did you mean --steps?",
+        ),
         (["train", "--steps", "many"], "--steps"),
         (["train", "--preset", "d9"], "`preset` must be one of demo, d1,"),
         (["train", "--steps", "0"], "`steps` must be at least 1, got 0."),
@@ -75,7 +83,7 @@ def test_help_answers_within_a_third_of_a_second():
             ["train", "--evaluation-datasets", "0"],
             "`evaluation_datasets` must be at least 1, got 0.",
         ),
-        (["evaluate"], "Missing from algoscope evaluate"),
+        (["evaluate"], "evaluate needs TARGET. Try `algoscope evaluate --help`."),
         (["evaluate", "linear-d88"], "Did you mean 'linear-d8'?"),
         (["evaluate", "linear-d2", "--num-datasets", "0"], "`num_datasets` must be at"),
         (
@@ -88,7 +96,14 @@ def test_help_answers_within_a_third_of_a_second():
         ),
         (["tran"], "`command` must be one of train, compare, "),
         (["tran"], "got 'tran'. Did you mean 'train'?"),
-        (["--fly"], "--fly"),
+        (["--fly"], "There is no option --fly. Try `algoscope --help`."),
+        (["build"], "No algorithm given. `algoscope build --list` shows them."),
+        (
+            ["trace", "theorem1"],
+            "`target` must be a directory that `algoscope build` wrote, or one of "
+            "theorem_1, theorem_2, sgd_chain, ridge_chain, got 'theorem1'. "
+            "Did you mean 'theorem_1'?",
+        ),
         ([], "No command given. Try `algoscope --help`."),
     ],
     ids=" ".join,

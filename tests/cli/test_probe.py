@@ -43,7 +43,7 @@ def test_steps_are_batches_of_fresh_datasets(tmp_path: Path):
     words = ["probe", str(model), "--budget", "smoke", "--out", str(out)]
     words += ["--prefixes", "1", "--layers", "0", "--kinds", "linear", "--repeats", "1"]
     words += ["--places", "labels", "--targets", "moment", "--batch-size", "16"]
-    main([*words, "--steps", "3", "--value-size", "8"])
+    main([*words, "--steps", "3"])
     assert ProbingResult.load(out).config["num_training"] == 48
 
 

@@ -189,6 +189,13 @@ def test_a_name_that_is_taken_is_refused(learner, references):
         compare(first, others, TASK, num_examples=1, num_datasets=1)
 
 
+def test_a_reference_of_figure_1_is_compared_with_the_others():
+    known = {reference.name for reference in figure_1_references()}
+    found = compare(ridge(0.1), None, TASK, num_examples=1, num_datasets=2)
+    asked = {curve.second for curve in found.curves if curve.first == "Ridge(0.1)"}
+    assert asked - {LABELS} == known - {"Ridge(0.1)"}
+
+
 def test_what_was_saved_is_loaded(measured, tmp_path):
     path = tmp_path / "new" / "evaluation.json"
     measured.save(path)

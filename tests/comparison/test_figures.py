@@ -196,7 +196,8 @@ def test_any_name_is_drawn_and_escaped(name, escaped):
 @pytest.mark.parametrize("name", ["$x$", r"$\frac$"])
 def test_dollars_in_a_name_are_drawn_as_dollars(name):
     svg = svg_of(handmade({"OLS": [0.0, 0.1]}, learner=name))
-    assert 'id="DejaVuSans-7"' in svg  # the glyph
+    # The glyph of a dollar: its index in the font, before Matplotlib 3.11 its code.
+    assert 'id="DejaVuSans-7"' in svg or 'id="DejaVuSans-24"' in svg
 
 
 # Figure 6.

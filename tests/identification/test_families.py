@@ -122,6 +122,8 @@ def test_families_equal_the_predictors_of_the_same_name(name, parameters, predic
     ],
     ids=lambda value: getattr(value, "name", None),
 )
+# Before scikit-learn 1.8, Lasso says so of one example, which leaves nothing to fit.
+@pytest.mark.filterwarnings("ignore:Objective did not converge")
 def test_families_equal_scikit_learn(name, parameters, estimator):
     ours = hypothesis_of(name, parameters).predict(DATA)
     for row in range(0, len(DATA.x), 5):
