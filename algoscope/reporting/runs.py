@@ -215,7 +215,7 @@ def _how_far(run: Run, metrics: Sequence[dict[str, Any]]) -> str:
 
 def training_figure(metrics: Sequence[dict[str, Any]]) -> Figure:
     """Return the loss and SPD/d to OLS and to the Bayes predictor over the steps."""
-    figure = Figure(figsize=(10, 3.4))
+    figure = Figure(figsize=(9.2, 3.4))
     left, right = figure.subplots(1, 2)
     curves = (
         (left, "loss", "loss", "-"),
@@ -231,7 +231,7 @@ def training_figure(metrics: Sequence[dict[str, Any]]) -> Figure:
     left.set_ylabel("training loss")
     right.set_ylabel("SPD / d, mean over n ≥ 1")
     if right.lines:
-        right.legend(fontsize=7)
+        right.legend(fontsize=8)
     for axes in (left, right):
         axes.set_xlabel("step")
         axes.spines[["top", "right"]].set_visible(False)
