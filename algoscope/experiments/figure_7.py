@@ -195,7 +195,7 @@ def draw(directory: Path) -> tuple[str, ...]:
 def squares_figure(result: SquareApproximations) -> Figure:
     """Return the squares above, and their errors on a logarithmic scale below."""
     panels = list(dict.fromkeys(curve.panel for curve in result.curves))
-    figure = Figure(figsize=(3.7 * len(panels), 6.6), layout="constrained")
+    figure = Figure(figsize=(3.3 * len(panels), 6.6), layout="constrained")
     axes = figure.subplots(2, len(panels), sharex=True, sharey="row", squeeze=False)
     for panel, above, below in zip(panels, *axes, strict=True):
         curves = [curve for curve in result.curves if curve.panel == panel]

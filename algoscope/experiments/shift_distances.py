@@ -30,6 +30,7 @@ from algoscope.experiments.shifted_data import (
     find_shift,
 )
 from algoscope.foundation.plotting import (
+    FAINT,
     ON_BRIGHT,
     ON_DARK,
     ResultFigure,
@@ -208,7 +209,7 @@ class ShiftDistances(SavedResult):
         numbers = np.arange(1, self.num_examples + 1)
         index = self.shifts.index(name)
         for run, look in enumerate(looks(self.runs).values()):
-            axes.plot(numbers, self.curves[0, run, 0], color="0.75", lw=0.8, zorder=0)
+            axes.plot(numbers, self.curves[0, run, 0], color=FAINT, lw=0.8, zorder=0)
             mean, low, high, _ = self.curves[:, run, index]
             label = plain_name(self.runs[run])
             axes.plot(numbers, mean, label=label, markevery=(run, 4), **look.line)

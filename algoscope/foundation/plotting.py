@@ -32,7 +32,7 @@ PNG_COLORS = 128  # in the PNG of an experiment: a third of the bytes, looks the
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 # The same on dark paper, where black is the color of the text.
 DARK_COLORS = ("#4AA3DF", "#F08A4B", "#35C79A", "#E3A0C8", "#F0B83F", "#9AD8FA", "")
-INK, PAPER, FRAME = "#000000", "#ffffff", "#cccccc"  # of all figures
+INK, PAPER, FRAME, FAINT = "#000000", "#ffffff", "#cccccc", "#bfbfbf"  # of all figures
 # Text on a colored cell, which stays as it is on dark paper.
 ON_BRIGHT, ON_DARK = "#101010", "#fafafa"
 
@@ -233,9 +233,9 @@ def save_picture(figure: Figure, directory: Path, name: str) -> str:
 def render_panels(figure: Figure) -> bytes:
     """Return a figure as SVG that a page can show panel by panel.
 
-    Each panel and each legend of the figure has a `view` element, whose id names the
-    groups of its drawing and whose box is where they are. The title of the figure is
-    the title of the file.
+    Each panel and each legend of the figure has a `view` element. Its id names the
+    groups that draw it, as in view.panel_0.panel_1, and its box is where they are. The
+    title of the figure is the title of the file.
     """
     figure.draw_without_rendering()
     tight = figure.get_tightbbox().padded(GAP / 72)  # in inches
@@ -250,7 +250,7 @@ def render_panels(figure: Figure) -> bytes:
         x, y = 72 * (box.x0 - tight.x0), 72 * (tight.y1 - box.y1)
         sizes = (x, y, 72 * box.width, 72 * box.height)
         view_box = " ".join(f"{each:.1f}" for each in sizes)
-        views.append(f' <view id="{groups}" viewBox="{view_box}"/>\n')
+        views.append(f' <view id="view.{groups}" viewBox="{view_box}"/>\n')
     return drawn.getvalue().replace(b"</svg>", "".join(views).encode() + b"</svg>")
 
 

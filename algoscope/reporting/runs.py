@@ -21,7 +21,7 @@ from algoscope.foundation.files import read_json
 from algoscope.foundation.plotting import COLORS
 from algoscope.foundation.text import duration, one_line, short
 from algoscope.model.checkpoints import CONFIG, EVALUATION
-from algoscope.reporting.results import comparison_table
+from algoscope.reporting.results import comparison_picture, comparison_table
 from algoscope.reporting.section import Section, drawn
 from algoscope.training.config import PRESETS, TrainingConfig
 from algoscope.training.run import Run
@@ -51,12 +51,15 @@ def run_section(directory: Path) -> Section:
     findings = [_how_far(run, metrics)]
     pictures, tables, versions = [], [], about.get("versions", {})
     if metrics:
-        pictures.append(drawn("Training", str(directory), training_figure(metrics)))
+        caption = "Training loss, and SPD/d to OLS and to the Bayes predictor."
+        alt = "Two panels of lines against training steps."
+        figure = training_figure(metrics)
+        pictures.append(drawn(caption, alt, str(directory), figure))
     if (directory / EVALUATION).exists():
         comparison = Comparison.load(directory / EVALUATION)
         findings.append(comparison.sentence)
         source = str(directory / EVALUATION)
-        pictures.append(drawn("Comparison", source, comparison.plot()))
+        pictures.append(comparison_picture(comparison, source))
         tables.append(comparison_table(comparison))
         versions = versions or comparison.versions
     facts = {
