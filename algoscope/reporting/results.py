@@ -9,7 +9,7 @@ from typing import Any
 from algoscope.comparison.result import Comparison, linearity_figure
 from algoscope.experiments.captions import BANDS, Caption, caption_of
 from algoscope.experiments.record import RESULT, Record, Table
-from algoscope.experiments.rules import rule_of
+from algoscope.experiments.rules import RULES, rule_of
 from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.text import duration, short
 from algoscope.identification import Identification
@@ -53,11 +53,20 @@ def experiment_section(directory: Path) -> Section:
 
 
 def _judged(record: Record) -> tuple[JudgedClaim, ...]:
-    """Return the claims with their rules."""
-    rules = [rule_of(record.figure, claim.name) for claim in record.claims]
-    if record.budget != "cpu":  # no verdict of another budget came before
-        rules = [rule and replace(rule, before=None) for rule in rules]
-    return tuple(map(JudgedClaim, record.claims, rules))
+    """Return the claims with their rules.
+
+    The rules of today ask for a paired difference, where a claim can be tested.
+    """
+    has_rules = any(rule.figure == record.figure for rule in RULES)
+    found = []
+    for claim in record.claims:
+        rule = rule_of(record.figure, claim.name)
+        if rule and record.budget != "cpu":  # no verdict of it came before
+            rule = replace(rule, before=None)
+        is_tested = claim.verdict != "not testable"
+        is_earlier = has_rules and is_tested and claim.difference is None
+        found.append(JudgedClaim(claim, rule, is_earlier))
+    return tuple(found)
 
 
 def _label(figure: str) -> str:

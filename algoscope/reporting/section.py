@@ -44,12 +44,7 @@ class JudgedClaim:
 
     claim: Claim
     rule: Rule | None = None
-
-    @property
-    def is_earlier(self) -> bool:
-        """Whether earlier rules judged it: those of today ask for a difference."""
-        is_open = self.claim.verdict == "not testable"
-        return self.rule is not None and self.claim.difference is None and not is_open
+    is_earlier: bool = False  # judged by rules that are not those of today
 
     @property
     def before(self) -> str:
@@ -81,7 +76,7 @@ class JudgedClaim:
         found |= {"Measured here": claim.measured}
         found |= {"What decides": self.decides} if claim.difference else {}
         found |= {"Seeds": self.seeds} if claim.seeds else {}
-        if rule and self.is_earlier:
+        if self.is_earlier:
             found["Rule"] = EARLIER
         elif rule:
             partly = f"partly if {rule.partly}."
