@@ -7,6 +7,7 @@ The same data give the same bytes, and a file is written whole or not at all.
 from collections import Counter
 from collections.abc import Sequence
 from io import BytesIO
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,8 +15,8 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.transforms import Bbox
+from matplotlib.patches import Polygon
+from matplotlib.transforms import Bbox, BboxBase
 from PIL import Image
 
 from algoscope.foundation.files import write_atomically
@@ -91,7 +92,7 @@ def color_of(algorithm: str) -> str:
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """Return a look for each name: none is given twice, up to 49 names.
+    """Return a look for each name; up to 49 of one algorithm, no two are alike.
 
     Algorithms have their own color and marker; other names take those that are free.
 
@@ -104,17 +105,17 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
         >>> found["mine"].color
         '#009E73'
     """
-    known = {name: ALGORITHMS.get(_algorithm(name)) for name in names}
-    free = [p for p in range(len(COLORS)) if p not in known.values()]
-    free = free or list(range(len(COLORS)))
-    others = [name for name, place in known.items() if place is None]
-    known |= {name: free[i % len(free)] for i, name in enumerate(others)}
-    members: Counter[int | None] = Counter()
+    known = [ALGORITHMS.get(_algorithm(name)) for name in names]
+    free = [p for p in range(len(COLORS)) if p not in known]
+    others = cycle(free or range(len(COLORS)))
+    members: Counter[int] = Counter()
     found = {}
-    for name, place in known.items():
-        style = STYLES[members[place] % len(STYLES)]
+    for name, own in zip(names, known, strict=True):
+        place = next(others) if own is None else own
+        marks, style = divmod(members[place], len(STYLES))
         members[place] += 1
-        found[name] = Look(COLORS[place or 0], style, MARKERS[place or 0])
+        marker = MARKERS[(place + marks) % len(MARKERS)]
+        found[name] = Look(COLORS[place], STYLES[style], marker)
     return found
 
 
@@ -146,9 +147,10 @@ def label_lines(axes: Axes, size: float = LABEL_SIZE) -> None:
     places = spread([end[1] for end in ends], step)
     size = min(size, step * height) if len(ends) > 1 else size
     for (line, y, x), place in zip(ends, places, strict=True):
-        joint = {"color": line.get_color(), "lw": 0.7, "clip_on": False}
-        whole: Any = {"transform": axes.transAxes, "solid_capstyle": "butt"}
-        axes.add_line(Line2D([x, 1.1, 1.12], [y, place, place], **joint, **whole))
+        joint = [(x, y), (1.1, place), (1.12, place)]
+        thin = {"ec": line.get_color(), "lw": 0.7, "clip_on": False, "fill": False}
+        whole: Any = {"closed": False, "transform": axes.transAxes, **thin}
+        axes.add_patch(Polygon(joint, **whole))
         label = str(line.get_label())
         axes.text(1.13, place, label, size=size, va="center", transform=axes.transAxes)
 
@@ -259,7 +261,7 @@ def _panel_boxes(figure: Figure) -> dict[str, Bbox]:
 
     A color bar belongs to the panel at its left. Panels in one row are equally high.
     """
-    panels: list[tuple[list[str], Bbox, Bbox]] = []  # ids, whole, frame
+    panels: list[tuple[list[str], Bbox, BboxBase]] = []  # ids, whole, frame
     shown = [axes for axes in figure.axes if axes.get_visible() and axes.axison]
     shown.sort(key=lambda axes: axes.get_label() == "<colorbar>")
     for number, axes in enumerate(shown):
@@ -288,8 +290,9 @@ def _panel_boxes(figure: Figure) -> dict[str, Bbox]:
     }
 
 
-def _share_row(one: Bbox, other: Bbox) -> bool:
-    return min(one.y1, other.y1) - max(one.y0, other.y0) > 0.5 * one.height
+def _share_row(one: BboxBase, other: BboxBase) -> bool:
+    shared = min(one.y1, other.y1) - max(one.y0, other.y0)
+    return bool(shared > 0.5 * one.height)
 
 
 def _with_few_colors(drawn: bytes) -> bytes:
