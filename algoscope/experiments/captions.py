@@ -31,7 +31,7 @@ CAPTIONS = {
         "gradient descent at their best rate, Newton's iteration and conjugate "
         f"gradients, beside OLS and Ridge(0.1). {BANDS}",
         "Two panels of lines against the number of examples: SPD/d and ILWD/d of the "
-        "learner to OLS, Ridge(0.1) and fourteen iterative algorithms.",
+        "learner to OLS, Ridge(0.1) and iterative algorithms.",
     ),
     "figure_2": Caption(
         "Each column is a learner that was trained with its own noise σ and prior τ, "
@@ -53,7 +53,7 @@ CAPTIONS = {
         "The same with the wider reference set, on a logarithmic scale. The background "
         f"still shows the nearest of the paper's references. {BANDS}",
         "Panels of lines against depth and against hidden size: MSPD/d to OLS, two "
-        "ridge regressions and fourteen iterative algorithms, on a logarithmic scale.",
+        "ridge regressions and iterative algorithms, on a logarithmic scale.",
     ),
     "figure_4_layers": Caption(
         "Error of probes for XᵀY and for w_OLS per layer, divided by the target's "

@@ -50,6 +50,7 @@ ALGORITHMS = {
     "knn": 4,
     "newton": 5,
     "conjugategradients": 6,
+    "conjugate gradients": 6,
     "cg": 6,
 }
 MARKERS = ("o", "s", "^", "v", "D", "P", "X")  # one for each color
