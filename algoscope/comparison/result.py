@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from algoscope.foundation.plotting import Look
+
 LABELS = "Y"  # stands for the labels themselves, as in the paper's legends
 TOP = {"spd": 0.8, "ilwd": 0.35}  # where the paper's axes end
-LEGEND: Any = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5), "fontsize": 7}
 
 Span = tuple[int, int]
-Look = tuple[str, str]  # color and line style
 
 
 @dataclass(frozen=True, repr=False)
@@ -217,18 +217,25 @@ def comparison_figure(
     limits the n of a metric. Bands are 95 % bootstrap intervals. With `axes`, only
     SPD/d is drawn, into them.
     """
-    from algoscope.foundation.plotting import ResultFigure, owner_of, plain_name
+    from algoscope.foundation.plotting import (
+        ResultFigure,
+        label_lines,
+        looks,
+        owner_of,
+        plain_name,
+    )
 
-    looks = _looks(comparison)
+    own = [c.second for c in comparison.curves if c.first == comparison.learner]
+    drawn = looks([name for name in own if name != LABELS])
     if axes is not None:
-        _draw_metric(axes, comparison, "spd", looks, labeled)
+        _draw_metric(axes, comparison, "spd", drawn, labeled)
         axes.legend(title=f"{plain_name(comparison.learner)} and", fontsize=7)
         return owner_of(axes)
-    figure = ResultFigure(figsize=(11, 4.2))
-    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    figure = ResultFigure(figsize=(10.4, 3.9))
+    left, right = figure.subplots(1, 2)
     measured_weights = "ilwd" in comparison.metrics
-    _draw_metric(left, comparison, "spd", looks, labeled)
-    _draw_metric(right, comparison, "ilwd" if measured_weights else "spd", looks)
+    _draw_metric(left, comparison, "spd", drawn, labeled)
+    _draw_metric(right, comparison, "ilwd" if measured_weights else "spd", drawn)
     spans = spans or {}
     if "spd" in spans:
         left.set_xlim(spans["spd"])
@@ -241,12 +248,13 @@ def comparison_figure(
     if measured_weights:
         sizes += f" (ILWD: {comparison.settings['num_costly_datasets']:,})"
     name = plain_name(comparison.learner)
-    handles, labels = left.get_legend_handles_labels()
-    right.legend(handles, labels, title=f"{name} and", **LEGEND)
     title = (
         f"{name} and textbook algorithms, d = {comparison.dim}: {sizes}; bands: 95 %"
     )
     figure.suptitle(title, fontsize=10)
+    figure.tight_layout()
+    for panel in (left, right):
+        label_lines(panel)
     figure.tight_layout()
     return figure
 
@@ -256,18 +264,26 @@ def linearity_figure(comparison: Comparison, axes: "Axes | None" = None) -> "Fig
 
     A linear algorithm has R² = 1 for every n. Bands are 95 % bootstrap intervals.
     """
-    from algoscope.foundation.plotting import ResultFigure, owner_of, plain_name
+    from algoscope.foundation.plotting import (
+        ResultFigure,
+        label_lines,
+        looks,
+        owner_of,
+        plain_name,
+    )
 
     if "r2" not in comparison.metrics:
         measured = ", ".join(["spd", *comparison.metrics])
         remedy = 'Measure it with `compare(..., metrics=("r2",))`.'
         raise InvalidValueError("comparison", "hold the metric r2", measured, remedy)
-    panel = ResultFigure(figsize=(6.5, 4.2)).subplots() if axes is None else axes
-    for index, curve in enumerate(comparison.of("r2")):
-        _draw_curve(panel, curve, _look(index), plain_name(curve.first))
+    panel = ResultFigure(figsize=(5.4, 3.9)).subplots() if axes is None else axes
+    curves = comparison.of("r2")
+    drawn = looks([curve.first for curve in curves])
+    for curve in curves:
+        _draw_curve(panel, curve, drawn[curve.first], plain_name(curve.first))
     _finish(panel, comparison, "R² of the linear fit")
     panel.set_ylim(0, 1.05)
-    panel.legend(**LEGEND)
+    label_lines(panel)
     figure = owner_of(panel)
     if axes is None:
         figure.suptitle(
@@ -280,52 +296,38 @@ def linearity_figure(comparison: Comparison, axes: "Axes | None" = None) -> "Fig
     return figure
 
 
-def _looks(comparison: Comparison) -> dict[str, Look]:
-    """Return a color and a style for each reference, the same in every panel."""
-    own = [c.second for c in comparison.curves if c.first == comparison.learner]
-    names = [name for name in own if name != LABELS]
-    return {name: _look(index) for index, name in enumerate(names)}
-
-
-def _look(index: int) -> Look:
-    from algoscope.foundation.plotting import COLORS, STYLES
-
-    return COLORS[index % len(COLORS)], STYLES[index // len(COLORS) % len(STYLES)]
-
-
 def _draw_metric(
     axes: "Axes",
     comparison: Comparison,
     metric: str,
-    looks: dict[str, Look],
+    drawn: "dict[str, Look]",
     labeled: tuple[str, ...] = (),
 ) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    from algoscope.foundation.plotting import plain_name
+    from algoscope.foundation.plotting import Look, plain_name
 
-    for reference, look in looks.items():
+    for reference, look in drawn.items():
         curve = comparison.against(reference, metric)
         _draw_curve(axes, curve, look, plain_name(reference))
     if metric == "spd":
         for first in (comparison.learner, *labeled):
             pair = (first, LABELS)
             curve = next(c for c in comparison.curves if (c.first, c.second) == pair)
-            color, _ = looks.get(first, ("0.5", ""))
-            label = f"({plain_name(first)}, {LABELS})"
-            _draw_curve(axes, curve, (color, "--"), label)
+            color = drawn[first].color if first in drawn else "0.5"
+            label = f"risk of {plain_name(first)}"
+            _draw_curve(axes, curve, Look(color, "--", ""), label)
     _finish(axes, comparison, f"{metric.upper()} / d")
     axes.set_ylim(0, TOP[metric])
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _draw_curve(axes: "Axes", curve: Curve, look: Look, label: str) -> None:
+def _draw_curve(axes: "Axes", curve: Curve, look: "Look", label: str) -> None:
     """Draw a curve and its band for n ≥ 1."""
-    color, style = look
     numbers = range(1, len(curve.mean))
     low, high = curve.low[1:], curve.high[1:]
-    axes.plot(numbers, curve.mean[1:], style, color=color, label=label)
-    axes.fill_between(numbers, low, high, color=color, alpha=0.2, lw=0)
+    axes.plot(numbers, curve.mean[1:], label=label, **look.line)
+    axes.fill_between(numbers, low, high, color=look.color, alpha=0.2, lw=0)
 
 
 def _finish(axes: "Axes", comparison: Comparison, label: str) -> None:

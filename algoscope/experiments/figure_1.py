@@ -311,15 +311,15 @@ def draw(directory: Path) -> tuple[str, ...]:
     found = Comparison.load(directory / FILE)
     names = [c.second for c in found.curves if c.first == found.learner]
     later = tuple(n for n in names if n not in paper_names() or n in LABELED)
-    drawings = {"figure_1": paper_names(), "figure_1_wider": later}
+    drawings = {"figure_1": (paper_names(), LABELED), "figure_1_wider": (later, ())}
     spans = {"spd": (1, LAST), "ilwd": (3, LAST - 1)}
     return tuple(
         save_picture(
-            comparison_figure(_only(found, names), labeled=LABELED, spans=spans),
+            comparison_figure(_only(found, names), labeled=labeled, spans=spans),
             directory,
             name,
         )
-        for name, names in drawings.items()
+        for name, (names, labeled) in drawings.items()
     )
 
 

@@ -33,7 +33,7 @@ from algoscope.experiments.record import Claim, Difference, Table, Verdict
 from algoscope.experiments.references import ReferenceSet
 from algoscope.experiments.seed_groups import SeedGroup, by_seed
 from algoscope.foundation.cache import Cache
-from algoscope.foundation.plotting import save_picture
+from algoscope.foundation.plotting import COLORS, ON_BRIGHT, ON_DARK, save_picture
 from algoscope.foundation.text import listed, scientific, with_interval
 from algoscope.model.learner import InContextLearner
 from algoscope.predictors import Predictor, ols, ridge
@@ -275,11 +275,12 @@ def draw(directory: Path) -> tuple[str, ...]:
     """Draw a heat map for each region; the brightness is proportional to 1/MSPD."""
     columns = _load(directory)
     regions = [region for region in columns[0].runs[0].spans if region != ALL]
-    figure = Figure(figsize=(2.6 + 2.2 * len(columns), 4.4))
+    width = (1 + 0.75 * len(columns)) * len(regions)
+    figure = Figure(figsize=(width, 1.6 + 0.5 * len(_references(columns))))
     panels = figure.subplots(1, len(regions), squeeze=False)[0]
     for axes, region in zip(panels, regions, strict=True):
         _heat_map(axes, columns, region)
-    panels[0].set_ylabel("reference")
+        axes.set_ylabel("reference")
     figure.suptitle(
         f"MSPD / d, d = {columns[0].about['dim']}, {columns[0].num_datasets:,} "
         "datasets; framed: the Bayes predictor",
@@ -298,7 +299,7 @@ def _heat_map(axes: Axes, columns: list[SeedGroup], region: str) -> None:
     axes.imshow(brightness, cmap="viridis", vmin=0, vmax=1, aspect="auto")
     for row, name in enumerate(names):
         for column, each in enumerate(columns):
-            color = "black" if brightness[row, column] > 0.6 else "white"
+            color = ON_BRIGHT if brightness[row, column] > 0.6 else ON_DARK
             text = scientific(values[row, column])
             axes.text(
                 column, row, text, ha="center", va="center", color=color, fontsize=7
@@ -306,7 +307,7 @@ def _heat_map(axes: Axes, columns: list[SeedGroup], region: str) -> None:
             if each.about["bayes"] == name:
                 corner = (column - 0.48, row - 0.48)
                 axes.add_patch(
-                    Rectangle(corner, 0.96, 0.96, fill=False, ec="#D55E00", lw=2)
+                    Rectangle(corner, 0.96, 0.96, fill=False, ec=COLORS[1], lw=2)
                 )
     shown = [f"{e.about['sigma']:g}/{e.about['tau']:g}" for e in columns]
     axes.set_xticks(range(len(columns)), shown, fontsize=8)

@@ -43,7 +43,7 @@ from algoscope.experiments.seed_groups import (
     series_of,
 )
 from algoscope.foundation.cache import Cache
-from algoscope.foundation.plotting import COLORS, STYLES, save_picture
+from algoscope.foundation.plotting import color_of, label_lines, looks, save_picture
 from algoscope.foundation.text import listed
 from algoscope.predictors import figure_1_references
 from algoscope.tasks.linear import LinearRegression
@@ -51,7 +51,11 @@ from algoscope.training.config import BEST, TrainingConfig, preset
 from algoscope.training.sweeps.grid import Grid
 
 ORDER = ["gradient descent", "ridge", "OLS"]  # the paper's phases as learners grow
-SHADES = {"gradient descent": "#D55E00", "ridge": "#009E73", "OLS": "#0072B2"}
+SHADES = {
+    "gradient descent": color_of("GD"),
+    "ridge": color_of("Ridge"),
+    "OLS": color_of("OLS"),
+}
 LABELS_OF_AXES = {"num_layers": "layers L", "hidden_size": "hidden size H"}
 REQUIRED = {8: 16, 16: 32}  # d: the hidden size from which on the paper sees ridge
 
@@ -265,21 +269,24 @@ def draw(directory: Path) -> tuple[str, ...]:
 def phases_figure(series: Sequence[Series], *, wider: bool) -> Figure:
     """Return one panel per series; the background shows the phase."""
     count = -(-len(series) // 2)
-    figure = Figure(figsize=(11, 4 * count))
+    figure = Figure(figsize=(10.4, 3.9 * count))
     panels = figure.subplots(count, 2, squeeze=False).ravel()
     for axes, each in zip(panels, series, strict=False):
         _draw_series(axes, each, wider)
-    for axes in panels[1::2]:  # the best rates of gradient descent differ between rows
-        axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=7)
+    for axes in panels[len(series) :]:
+        axes.set_axis_off()
     found = {phase for each in series for phase in each.phases().values()}
     gray = sorted(found - set(SHADES))
     others = f", gray: {listed(gray)}" if gray else ""
     figure.suptitle(
         f"MSPD / d over n < d, {series[0].num_datasets:,} datasets; background: the "
-        "nearest of the paper's references (red: gradient descent, green: ridge, "
+        "nearest of the paper's references (green: gradient descent, orange: ridge, "
         f"blue: OLS{others})",
         fontsize=9,
     )
+    figure.tight_layout()
+    for axes in panels[: len(series)]:
+        label_lines(axes)
     figure.tight_layout()
     return figure
 
@@ -294,19 +301,21 @@ def _is_drawn(name: str, wider: bool) -> bool:
 def _draw_series(axes: Axes, series: Series, wider: bool) -> None:
     places = range(len(series.runs))
     drawn = [name for name in series.references if _is_drawn(name, wider)]
-    for index, name in enumerate(drawn):
+    for name, look in looks(drawn).items():
         values = [run.to(name, UNDER) for run in series.runs.values()]
-        color = COLORS[index % len(COLORS)]
-        style = STYLES[index // len(COLORS) % len(STYLES)]
         means = [value.mean for value in values]
-        axes.plot(places, means, f"o{style}", ms=3, color=color, label=name, lw=1.2)
+        axes.plot(places, means, label=name, **look.line)
         low, high = [v.low for v in values], [v.high for v in values]
-        axes.fill_between(places, low, high, color=color, alpha=0.2, lw=0)
+        axes.fill_between(places, low, high, color=look.color, alpha=0.2, lw=0)
     for place, phase in zip(places, series.phases().values(), strict=True):
         shade = SHADES.get(phase, "0.5")
         axes.axvspan(place - 0.5, place + 0.5, color=shade, alpha=0.08, lw=0)
     axes.set_xticks(places, [str(value) for value in series.runs])
-    axes.set(xlim=(-0.5, len(series.runs) - 0.5), ylim=(0, 0.4))
+    axes.set_xlim(-0.5, len(series.runs) - 0.5)
+    if wider:  # many lines are near 0
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(0, 0.4)
     axes.set_xlabel(LABELS_OF_AXES[series.axis])
     axes.set_ylabel("MSPD / d")
     axes.set_title(f"d = {series.dim}", fontsize=9)

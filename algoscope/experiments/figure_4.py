@@ -25,7 +25,7 @@ from algoscope.experiments.probings import (
     weakest,
 )
 from algoscope.experiments.record import Claim, Table, Verdict
-from algoscope.foundation.plotting import FORMATS, save_figure
+from algoscope.foundation.plotting import save_picture
 from algoscope.foundation.text import listed, number
 from algoscope.probing import ProbingResult, find_budget
 from algoscope.probing.evidence import Evidence, Margin
@@ -318,10 +318,9 @@ def draw(directory: Path) -> tuple[str, ...]:
             if place in found.places:
                 drawn = attention_figure(found, kind=kind, place=place)
                 figures[f"figure_4_attention_{name}"] = drawn
-    for name, figure in figures.items():
-        for ending in FORMATS:
-            save_figure(figure, directory / f"{name}{ending}")
-    return tuple(figures)
+    return tuple(
+        save_picture(figure, directory, name) for name, figure in figures.items()
+    )
 
 
 PAPER = replace(preset("paper"), dim=4, num_examples=41)  # prefixes end at 40

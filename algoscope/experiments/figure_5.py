@@ -19,7 +19,7 @@ from algoscope.experiments.probings import (
     weakest,
 )
 from algoscope.experiments.record import Claim
-from algoscope.foundation.plotting import FORMATS, save_figure
+from algoscope.foundation.plotting import save_picture
 from algoscope.probing.evidence import Evidence
 from algoscope.probing.figures import controls_figure
 from algoscope.probing.targets import symbol
@@ -67,9 +67,7 @@ def controls_are_worse(evidence: Evidence, control: str) -> Claim:
 def draw(directory: Path) -> tuple[str, ...]:
     """Draw the error per layer of the controls."""
     figure = controls_figure(load_probing(directory))
-    for ending in FORMATS:
-        save_figure(figure, directory / f"figure_5{ending}")
-    return ("figure_5",)
+    return (save_picture(figure, directory, "figure_5"),)
 
 
 EXPERIMENT = replace(

@@ -30,7 +30,7 @@ from algoscope.experiments.experiment import Experiment, Judgment
 from algoscope.experiments.learners import Place, Spent
 from algoscope.experiments.record import Claim, Difference, Table, Verdict
 from algoscope.foundation.files import read_saved, write_saved
-from algoscope.foundation.plotting import FORMATS, save_figure
+from algoscope.foundation.plotting import COLORS, STYLES, save_picture
 from algoscope.foundation.text import number
 from algoscope.foundation.validation import require_at_least
 
@@ -38,9 +38,6 @@ FILE = "squares.json"
 KIND = "squares"  # of the saved file
 GOOD, FAIR = 0.05, 0.25  # largest error over largest square
 
-# Okabe and Ito's palette from vermilion on: the paper's curves come first.
-COLORS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7")
-STYLES: Any = ("-", "--", (0, (4, 1.5, 1, 1.5)), (0, (1, 1.2)))
 ERRORS = (1e-13, 1e-2)  # the range of the lower axes
 
 
@@ -192,23 +189,24 @@ def _claim(found: SquareApproximations, curve: SquareCurve) -> Claim:
 def draw(directory: Path) -> tuple[str, ...]:
     """Draw the squares and their errors."""
     found = SquareApproximations.load(directory / FILE)
-    for ending in FORMATS:
-        save_figure(squares_figure(found), directory / f"figure_7{ending}")
-    return ("figure_7",)
+    return (save_picture(squares_figure(found), directory, "figure_7"),)
 
 
 def squares_figure(result: SquareApproximations) -> Figure:
     """Return the squares above, and their errors on a logarithmic scale below."""
     panels = list(dict.fromkeys(curve.panel for curve in result.curves))
-    figure = Figure(figsize=(3.7 * len(panels), 6.6), layout="constrained")
+    figure = Figure(figsize=(3.3 * len(panels), 6.6), layout="constrained")
     axes = figure.subplots(2, len(panels), sharex=True, sharey="row", squeeze=False)
     for panel, above, below in zip(panels, *axes, strict=True):
         curves = [curve for curve in result.curves if curve.panel == panel]
         _draw_panel(result.x, curves, above, below)
         above.set_title(panel)
         below.set_xlabel("x")
-    axes[0, 0].set_ylabel("approximation of x²")
-    axes[1, 0].set_ylabel("|error|")
+    for each in axes.ravel():  # each is read alone on a narrow page
+        each.tick_params(labelleft=True, labelbottom=True, labelsize=8)
+    for above, below in axes.T:
+        above.set_ylabel("approximation of x²")
+        below.set_ylabel("|error|")
     return figure
 
 

@@ -312,10 +312,10 @@ def draw(directory: Path) -> tuple[str, ...]:
         below.set(xlabel="steps of training", xscale="symlog")
         for panel in (above, below):
             panel.spines[["top", "right"]].set_visible(False)
-    panels[0, 0].set_ylabel("distance, median SPD/d")
-    panels[1, 0].set_ylabel("loss")
-    panels[0, 0].legend(fontsize=7)
-    panels[1, 0].legend(fontsize=7, title="weights at the start", title_fontsize=7)
+        above.set_ylabel("distance, median SPD/d")
+        below.set_ylabel("loss")
+        above.legend(fontsize=7)
+        below.legend(fontsize=7, title="weights at the start", title_fontsize=7)
     figure.tight_layout()
     return (save_picture(figure, directory, "leaving"),)
 

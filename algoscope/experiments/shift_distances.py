@@ -6,7 +6,6 @@ it equals SPD/d. The prediction that is always 0 has a distance of at most 1.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import cycle, product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,9 +30,11 @@ from algoscope.experiments.shifted_data import (
     find_shift,
 )
 from algoscope.foundation.plotting import (
-    COLORS,
-    STYLES,
+    FAINT,
+    ON_BRIGHT,
+    ON_DARK,
     ResultFigure,
+    looks,
     owner_of,
     plain_name,
 )
@@ -181,20 +182,22 @@ class ShiftDistances(SavedResult):
             return owner_of(axes)
         names = self.shifts[1:]
         count = -(-len(names) // COLUMNS)
-        figure = ResultFigure(figsize=(2.9 * COLUMNS, 2.3 * count + 1.1))
+        figure = ResultFigure(
+            figsize=(2.9 * COLUMNS, 2.3 * count + 1.1), layout="constrained"
+        )
         panels = figure.subplots(count, COLUMNS, sharex=True, sharey=True).ravel()
         for panel, name in zip(panels, names, strict=False):
             self._draw_shift(panel, name)
         for panel in panels[len(names) :]:
             panel.set_axis_off()
-        for panel in panels[-COLUMNS:]:
-            panel.set_xlabel("number of examples n")
-        for panel in panels[::COLUMNS]:
-            panel.set_ylabel("distance to OLS")
+        for panel in panels[: len(names)]:  # each is read alone on a narrow page
+            panel.set_xlabel("number of examples n", fontsize=8)
+            panel.set_ylabel("distance to OLS", fontsize=8)
+            panel.tick_params(labelbottom=True, labelleft=True, labelsize=8)
         panels[0].set_ylim(SHOWN)
         handles, labels = panels[0].get_legend_handles_labels()
-        figure.tight_layout(rect=(0, 0.09, 1, 0.96))
-        figure.legend(handles, labels, loc="lower center", ncols=3, fontsize=8)
+        place = {"loc": "outside lower center", "ncols": 3}
+        figure.legend(handles, labels, fontsize=8, **place)
         figure.suptitle(
             "SPD to OLS over the signal under each shift; grey: the runs in "
             f"distribution; dotted: n = d = {self.dim}; {self.num_datasets:,} datasets",
@@ -205,13 +208,12 @@ class ShiftDistances(SavedResult):
     def _draw_shift(self, axes: Axes, name: str) -> None:
         numbers = np.arange(1, self.num_examples + 1)
         index = self.shifts.index(name)
-        looks = cycle(product(STYLES, COLORS))
-        for run, (style, color) in zip(range(len(self.runs)), looks, strict=False):
-            axes.plot(numbers, self.curves[0, run, 0], color="0.75", lw=0.8, zorder=0)
+        for run, look in enumerate(looks(self.runs).values()):
+            axes.plot(numbers, self.curves[0, run, 0], color=FAINT, lw=0.8, zorder=0)
             mean, low, high, _ = self.curves[:, run, index]
             label = plain_name(self.runs[run])
-            axes.plot(numbers, mean, style, color=color, lw=1.1, label=label)
-            axes.fill_between(numbers, low, high, color=color, alpha=0.2, lw=0)
+            axes.plot(numbers, mean, label=label, markevery=(run, 4), **look.line)
+            axes.fill_between(numbers, low, high, color=look.color, alpha=0.2, lw=0)
         axes.set_yscale("log")
         axes.yaxis.set_minor_locator(NullLocator())
         note = "" if find_shift(name).ols_is_best else " (OLS is not best)"
@@ -222,27 +224,27 @@ class ShiftDistances(SavedResult):
 
     def map_figure(self) -> Figure:
         """Draw the distance over all n of every run under every shift."""
-        figure = ResultFigure(figsize=(9.5, 1.8 + 0.36 * len(self.runs)))
+        size = 1.5 + 0.56 * len(self.runs), 1.9 + 0.3 * len(self.shifts)
+        figure = ResultFigure(figsize=size)
         self._draw_map(figure.subplots())
         figure.tight_layout()
         return figure
 
     def _draw_map(self, axes: Axes) -> None:
-        values = self.regions[0, :, :, -1].astype(np.float64)
+        values = self.regions[0, :, :, -1].T.astype(np.float64)
         scale = LogNorm(vmin=1e-3, vmax=1.0, clip=True)
         axes.imshow(values, cmap="viridis_r", norm=scale, aspect="auto")
-        for (run, shift), value in np.ndenumerate(values):
-            color = "white" if scale(value) > 0.55 else "black"
+        for (shift, run), value in np.ndenumerate(values):
+            color = ON_DARK if scale(value) > 0.55 else ON_BRIGHT
             axes.text(
-                shift, run, short(value), color=color, size=7, ha="center", va="center"
+                run, shift, short(value), color=color, size=7, ha="center", va="center"
             )
         names = [s if find_shift(s).ols_is_best else f"({s})" for s in self.shifts]
-        axes.set_xticks(range(len(names)), names, rotation=35, ha="right", fontsize=8)
-        axes.set_yticks(
-            range(len(self.runs)), list(map(plain_name, self.runs)), fontsize=8
-        )
+        axes.set_yticks(range(len(names)), names, fontsize=8)
+        runs, slant = list(map(plain_name, self.runs)), {"rotation": 40, "ha": "right"}
+        axes.set_xticks(range(len(runs)), runs, fontsize=8, **slant)
         axes.set_title(
-            "SPD to OLS over the signal, mean over all n (brackets: OLS is not best)",
+            "SPD to OLS over the signal, mean over all n\n(brackets: OLS is not best)",
             fontsize=9,
         )
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from algoscope.construction import build
 from algoscope.construction.algorithms import SGD, Algorithm, OneExampleRidge
@@ -21,7 +22,7 @@ from algoscope.experiments.experiment import Experiment, Judgment
 from algoscope.experiments.learners import Place, Spent
 from algoscope.experiments.record import Claim, Difference, Table
 from algoscope.foundation.files import read_json, write_json
-from algoscope.foundation.plotting import COLORS, save_picture
+from algoscope.foundation.plotting import COLORS, MARKERS, save_picture
 from algoscope.foundation.text import listed, number
 from algoscope.model.tokens import example_tokens
 from algoscope.model.transformer import Transformer
@@ -196,20 +197,21 @@ def _claim(sizes: list[Size], theorem: str, config: Theorems) -> Claim:
 def draw(directory: Path) -> tuple[str, ...]:
     """Draw hidden sizes against d."""
     sizes = _load(directory)
-    figure = Figure(figsize=(5.5, 3.8))
+    figure = Figure(figsize=(4.8, 3.6))
     axes = figure.subplots()
     kinds = dict.fromkeys((each.theorem, each.form) for each in sizes)
-    for color, (theorem, form) in zip(COLORS, kinds, strict=False):
+    for color, marker, (theorem, form) in zip(COLORS, MARKERS, kinds, strict=False):
         own = [each for each in sizes if (each.theorem, each.form) == (theorem, form)]
         axes.plot(
             [each.dim for each in own],
             [each.hidden_size for each in own],
-            "o-",
+            marker=marker,
             color=color,
             label=f"{theorem}, {form}: {own[0].layers} layers",
         )
     axes.set(xlabel="d", ylabel="hidden size")
     axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()

@@ -213,7 +213,7 @@ def layers_figure(result: LayersResult, axes: "Axes | None" = None) -> "Figure":
     if axes is not None:
         _draw_distances(result, axes, "spd")
         return owner_of(axes)
-    figure = ResultFigure(figsize=(11, 7))
+    figure = ResultFigure(figsize=(9.6, 7))
     panels = figure.subplots(2, 2)
     _draw_distances(result, panels[0][0], "spd")
     _draw_distances(result, panels[0][1], "risk")
@@ -227,13 +227,13 @@ def layers_figure(result: LayersResult, axes: "Axes | None" = None) -> "Figure":
 
 def _draw_distances(result: LayersResult, axes: "Axes", name: str) -> None:
     """Draw SPD/d to OLS, or the risk, of the read-outs and of the floors."""
-    from algoscope.foundation.plotting import COLORS, plain_name
+    from algoscope.foundation.plotting import plain_name
 
     index = ("risk", "spd").index(name)
     curves = {"read-out": getattr(result, name)}
     curves |= {plain_name(who): found[index] for who, found in result.floors.items()}
-    for color, (label, found) in zip(COLORS, curves.items(), strict=False):
-        _draw_line(axes, found, color, label)
+    for place, (label, found) in enumerate(curves.items()):
+        _draw_line(axes, found, place, label)
     for style, (who, found) in zip(
         ("-", "--", ":"), result.references.items(), strict=True
     ):
@@ -248,37 +248,38 @@ def _draw_distances(result: LayersResult, axes: "Axes", name: str) -> None:
 
 def _draw_steps(result: LayersResult, axes: "Axes") -> None:
     """Draw the nearest number of steps of each algorithm."""
-    from algoscope.foundation.plotting import COLORS
+    from algoscope.foundation.plotting import looks
 
     layers = range(len(result.layer_names))
-    for color, name in zip(COLORS, result.algorithms, strict=False):
-        axes.plot(layers, result.steps(name), "o-", ms=3, color=color, label=name)
+    for name, look in looks(list(result.algorithms)).items():
+        axes.plot(layers, result.steps(name), label=name, **look.line)
     axes.set_yscale("symlog", linthresh=1)
     axes.set_ylabel("nearest number of steps")
     _finish(axes)
 
 
 def _draw_weights(result: LayersResult, axes: "Axes") -> None:
-    from algoscope.foundation.plotting import COLORS
-
     labels = {
         "cosine w_ols": "cosine to w_OLS",
         "cosine w": "cosine to w",
         "r2": "R² of the linear fit",
     }
-    for color, (name, label) in zip(COLORS, labels.items(), strict=False):
-        _draw_line(axes, result.weights[name], color, label)
+    for place, (name, label) in enumerate(labels.items()):
+        _draw_line(axes, result.weights[name], place, label)
     axes.set_ylabel(f"implied weights, n = {result.prefix}")
     _finish(axes)
 
 
-def _draw_line(axes: "Axes", found: np.ndarray, color: str, label: str) -> None:
-    layers = range(len(found))
-    axes.plot(layers, found[:, 0], "o-", ms=3, color=color, label=label)
+def _draw_line(axes: "Axes", found: np.ndarray, place: int, label: str) -> None:
+    from algoscope.foundation.plotting import COLORS, MARKERS
+
+    layers, color = range(len(found)), COLORS[place % len(COLORS)]
+    marker = f"{MARKERS[place % len(MARKERS)]}-"
+    axes.plot(layers, found[:, 0], marker, ms=3, color=color, label=label)
     axes.fill_between(layers, found[:, 1], found[:, 2], color=color, alpha=0.2, lw=0)
 
 
 def _finish(axes: "Axes") -> None:
     axes.set_xlabel("layer (0: input)")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=7)
+    axes.legend(fontsize=8)

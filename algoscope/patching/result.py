@@ -321,20 +321,23 @@ def _draw_ablations(result: PatchingResult, axes: "Axes") -> None:
     axes.set_xlabel("layer")
     axes.set_ylabel("SPD(OLS) / d")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=7)
+    axes.legend(fontsize=8)
 
 
 def _draw_line(
     result: PatchingResult, axes: "Axes", name: str, place: str, color: str, label: str
 ) -> None:
+    from algoscope.foundation.plotting import COLORS, MARKERS
+
     column = result.places.index(place)
     mean, low, high = (each[:, column] for each in result.maps[name])
     layers = range(len(mean))
-    axes.plot(layers, mean, "o-", ms=3, color=color, label=label)
+    marker = f"{MARKERS[COLORS.index(color)]}-"
+    axes.plot(layers, mean, marker, ms=3, color=color, label=label)
     axes.fill_between(layers, low, high, color=color, alpha=0.2, lw=0)
 
 
 def _finish(axes: "Axes") -> None:
     axes.set_xlabel("layer (0: input)")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=7)
+    axes.legend(fontsize=8)

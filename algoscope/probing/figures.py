@@ -9,7 +9,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from algoscope.foundation.plotting import COLORS, STYLES, ResultFigure, owner_of
+from algoscope.foundation.plotting import (
+    COLORS,
+    MARKERS,
+    STYLES,
+    Look,
+    ResultFigure,
+    owner_of,
+)
 from algoscope.foundation.validation import InvalidValueError, require_choice
 from algoscope.probing.floors import closed_form
 from algoscope.probing.measurement import Measure, Measurement
@@ -17,6 +24,7 @@ from algoscope.probing.places import place_symbol
 from algoscope.probing.result import ProbingResult
 from algoscope.probing.targets import symbol
 
+FLOOR = COLORS[3]  # of floors, which are read without the learner
 AXIS_LABELS = {
     "relative": "error / variance of the target",
     "error": "mean squared error per dimension",
@@ -63,9 +71,9 @@ def prefixes_figure(result: ProbingResult, *, kind: str) -> Figure:
             found = result.of(target, kind, place=place)
             layer = found.layers[found.best_layer()]
             label = f"{place_symbol(place)}, layer {layer}"
-            _draw_prefixes(
-                panel, result, found, COLORS[index % len(COLORS)], "o-", label
-            )
+            color, marker = COLORS[index % len(COLORS)], MARKERS[index % len(MARKERS)]
+            look = Look(color, "-", marker)
+            _draw_prefixes(panel, result, found, look, label)
         own = result.of(target, kind)
         if 0 in own.layers:
             at_input = own.relative[:, own.layers.index(0)].mean(axis=0)
@@ -73,14 +81,16 @@ def prefixes_figure(result: ProbingResult, *, kind: str) -> Figure:
         for style, control in zip(STYLES, result.controls, strict=False):
             found = result.of(target, kind, control)
             label = f"{control}, layer {found.layers[found.best_layer()]}"
-            _draw_prefixes(panel, result, found, "0.4", style, label)
+            _draw_prefixes(panel, result, found, Look("0.4", style, ""), label)
         for style, (name, floor) in zip(
             STYLES, result.floors_of(target, kind).items(), strict=False
         ):
-            _draw_prefixes(panel, result, floor, "tab:red", style, name)
+            _draw_prefixes(panel, result, floor, Look(FLOOR, style, ""), name)
         if {"moment", "w_ols"} <= set(result.targets) and target in ("moment", "w_ols"):
             formula = [closed_form(result.dim, n) for n in result.prefixes]
-            panel.plot(result.prefixes, formula, "rx", ms=4, label="(d+1)/(n+d+1)")
+            panel.plot(
+                result.prefixes, formula, "x", ms=4, color=FLOOR, label="(d+1)/(n+d+1)"
+            )
         panel.set_title(symbol(target), fontsize=10)
         panel.set_xlabel("number of examples n")
         panel.set_xscale("log", base=2)
@@ -93,12 +103,11 @@ def _draw_prefixes(
     axes: Axes,
     result: ProbingResult,
     found: Measurement,
-    color: str,
-    style: str,
+    look: Look,
     label: str,
 ) -> None:
     means = found.relative[:, found.best_layer()].mean(axis=0)
-    axes.plot(result.prefixes, means, style, ms=3, lw=1.2, color=color, label=label)
+    axes.plot(result.prefixes, means, label=label, **look.line)
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -164,11 +173,12 @@ def _panels(
     require_choice("measure", measure, AXIS_LABELS)
     if axes is None:
         count = len(result.targets)
-        figure = ResultFigure(figsize=(1.5 + 4 * count, 3.8))
+        figure = ResultFigure(figsize=(0.6 + 4.4 * count, 4.4), layout="constrained")
         panels = list(figure.subplots(1, count, squeeze=False)[0])
     else:
         figure, panels = owner_of(axes), [axes]
-    panels[0].set_ylabel(AXIS_LABELS[measure])
+    for panel in panels:
+        panel.set_ylabel(AXIS_LABELS[measure])
     return figure, panels
 
 
@@ -187,7 +197,8 @@ def _draw_curve(
     axes: Axes, found: Measurement, measure: Measure, color: str, label: str
 ) -> None:
     mean, low, high = found.per_layer(measure)
-    axes.plot(found.layers, mean, "o-", ms=3, color=color, label=label)
+    marker = f"{MARKERS[COLORS.index(color)]}-"
+    axes.plot(found.layers, mean, marker, ms=3, color=color, label=label)
     axes.fill_between(found.layers, low, high, color=color, alpha=0.2, lw=0)
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -203,8 +214,8 @@ def _finished(
     if given is not None:
         given.legend(fontsize=7)
         return figure
-    place: Any = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
-    panels[-1].legend(fontsize=7, **place)
+    handles, labels = panels[-1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8)
     repeats = result.config["repeats"]
     sizes = f"d = {result.dim}, {result.config['num_training']:,} datasets"
     return _titled(figure, f"{title}  ({sizes}, {repeats} repeats)")
@@ -212,5 +223,4 @@ def _finished(
 
 def _titled(figure: Figure, title: str) -> Figure:
     figure.suptitle(title.replace("$", r"\$"), fontsize=11)
-    figure.tight_layout()
     return figure

@@ -1,7 +1,9 @@
 """Sections as Markdown, for pages such as docs/results.md."""
 
+import html
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -9,58 +11,119 @@ from urllib.parse import quote
 from algoscope.experiments.record import Table
 from algoscope.reporting.markup import visible
 from algoscope.reporting.section import (
-    CLAIM_HEADER,
     LEGEND,
+    JudgedClaim,
+    Picture,
     Section,
     are_numbers,
+    claims_of,
     count_verdicts,
-    evidence,
-    numbered_claims,
 )
+
+CLAIM_HEADER = ("claim", "verdict", "seeds", "what decides")
+RULES = "verdicts.md"  # the page about rules, where it is beside this one
 
 
 def markdown_page(
     title: str, sections: Sequence[Section], command: str, out: Path
 ) -> str:
-    """Return the page: all claims in one table, then a part for each result."""
-    parts = [f"# {escape(title)}", f"Made by {code(command)}."]
-    claims = numbered_claims(sections)
-    if claims:
-        parts += ["## Claims", escape(count_verdicts(claim for _, claim in claims))]
-        rows = [
-            [
-                *map(escape, (claim.name, claim.paper, claim.measured)),
-                *map(escape, evidence(claim)),
-                f"**{escape(claim.verdict)}**",
-                escape(claim.reason),
-                code(sections[number].command),
-            ]
-            for number, claim in claims
-        ]
-        parts += [table([*CLAIM_HEADER, "command"], rows), escape(LEGEND)]
+    """Return the page: all claims in a short table, then a part for each result."""
+    anchors, rows, body = Anchors(), [], []
+    anchors.add(title)
     for section in sections:
-        parts += _section(section, out)
-    return "\n\n".join(parts) + "\n"
+        anchors.add(section.title)
+        parts = [f"## {escape(section.title)}"]
+        if not section.claims:
+            parts += map(escape, section.findings)
+        parts += [each for p in section.pictures for each in _picture(p, out)]
+        for each in section.claims:
+            rows.append(_row(each, anchors.add(each.claim.name)))
+            parts += _claim(each)
+        body += [*parts, *_more(section)]
+    parts = [f"# {escape(title)}", f"Made by {code(command)}."]
+    if claims := claims_of(sections):
+        parts += [escape(count_verdicts(claims)), escape(LEGEND)]
+        if (out.parent / RULES).is_file():
+            told = "How verdicts are made, and which of them changed"
+            parts[-1] += f" [{told}]({RULES})."
+        parts.append(table(CLAIM_HEADER, rows))
+    return "\n\n".join(each for each in [*parts, *body] if each) + "\n"
 
 
-def _section(section: Section, out: Path) -> list[str]:
-    parts = [f"## {escape(section.title)}"]
-    parts.append("\n".join(f"* {escape(finding)}" for finding in section.findings))
-    for picture in section.pictures:
-        if picture.png:
-            path = os.path.relpath(picture.png, out.parent or ".")
-            parts.append(f"![{escape(picture.title)}]({quote(Path(path).as_posix())})")
-    parts += [_table(each) for each in section.tables]
-    if section.command:
-        parts.append(block(section.command))
+class Anchors:
+    """The addresses that headings get on GitHub, and in most other places."""
+
+    def __init__(self):
+        self._seen: Counter[str] = Counter()
+
+    def add(self, heading: str) -> str:
+        """Return the address of the next heading of the page.
+
+        Example:
+            >>> anchors = Anchors()
+            >>> anchors.add("Figure 1: d = 8"), anchors.add("Figure 1: d = 8")
+            ('#figure-1-d--8', '#figure-1-d--8-1')
+        """
+        line = " ".join(visible(heading).split()).lower()
+        name = re.sub(r"[^\w\- ]", "", line).replace(" ", "-")
+        self._seen[name] += 1
+        count = self._seen[name] - 1
+        return f"#{name}-{count}" if count else f"#{name}"
+
+
+def _row(judged: JudgedClaim, anchor: str) -> list[str]:
+    claim = judged.claim
+    before = f" (before: {judged.before})" if judged.before else ""
+    return [
+        f"[{escape(claim.name)}]({anchor})",
+        f"**{escape(claim.verdict)}**{before}",
+        judged.seeds,
+        escape(judged.decides),
+    ]
+
+
+def _claim(judged: JudgedClaim) -> list[str]:
+    claim = judged.claim
+    told = [f"* **Verdict:** {escape(claim.verdict)}."]
+    told += [f"* **{name}:** {escape(text)}" for name, text in judged.details().items()]
+    return [f"### {escape(claim.name)}", "\n".join(told)]
+
+
+def _picture(picture: Picture, out: Path) -> list[str]:
+    if not picture.png:
+        return []
+    path = os.path.relpath(picture.png, out.parent or ".")
+    image = f"![{escape(picture.caption.alt)}]({quote(Path(path).as_posix())})"
+    text = escape(picture.caption.text)
+    return [image, f"*{text}*"] if text else [image]
+
+
+def _more(section: Section) -> list[str]:
+    """Return what is folded: further findings, tables, and how it was made."""
+    parts = []
+    if section.claims and section.further_findings:
+        found = "\n".join(f"* {escape(each)}" for each in section.further_findings)
+        parts += _folded("Further findings", [found])
+    is_folded = bool(section.pictures or section.claims)
+    for each in section.tables:
+        shown = _table(each)
+        title = f"{escape(each.title)}:"
+        parts += _folded(each.title, [shown]) if is_folded else [title, shown]
+    made = [block(section.command)] if section.command else []
     facts = section.facts | {"from": section.source} | section.versions
-    parts.append(escape("; ".join(f"{name}: {value}" for name, value in facts.items())))
-    return [part for part in parts if part]
+    made.append(escape("; ".join(f"{name}: {value}" for name, value in facts.items())))
+    return [*parts, *_folded("How it was made", made)]
+
+
+def _folded(name: str, content: Sequence[str]) -> list[str]:
+    line = " ".join(visible(name).split())
+    head = f"<details>\n<summary>{html.escape(line)}</summary>"
+    return [head, *content, "</details>"]
 
 
 def _table(shown: Table) -> str:
     rows = [list(map(escape, row)) for row in shown.rows]
-    return f"{escape(shown.title)}:\n\n{table(list(map(escape, shown.header)), rows)}"
+    return table(list(map(escape, shown.header)), rows)
 
 
 def escape(text: object) -> str:

@@ -3,7 +3,8 @@
 Of an SVG file, only elements and attributes on the lists below are kept: shapes, text,
 PNG images and references within the same file. Scripts, style sheets, links and event
 handlers are dropped. Names get a prefix, so that the figures of one page do not share
-any.
+any. The colors that all figures share become variables of the page, which is light or
+dark, and panels become elements of their own, which a narrow page shows one by one.
 """
 
 import html
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from algoscope.foundation.files import DamagedFileError
+from algoscope.foundation.plotting import COLORS, FAINT, FRAME, INK, PAPER
 
 VOID_ELEMENTS = {"meta"}  # those without a closing tag
 
@@ -59,12 +61,21 @@ PROPERTIES = _names(
 )
 FUNCTIONS = _names("matrix translate scale rotate skewX skewY rgb rgba hsl hsla")
 
+# Colors of figures and what a page shows for them; report.css has the rest.
+_PAGE_COLORS = {
+    color.lower(): f"var(--color-{place})" for place, color in enumerate(COLORS)
+}
+_PAGE_COLORS |= {INK: "currentColor", PAPER: "var(--paper)"}
+_PAGE_COLORS |= {FRAME: "var(--line)", FAINT: "var(--faint)"}
+LARGEST = 1.25  # times its own size, of a panel on a wide page
+
 _NAME = re.compile(r"[\w.:-]+")
 _LOCAL = re.compile(r"""url\(\s*["']?#([\w.:-]+)["']?\s*\)""")
 _FUNCTION = re.compile(r"([\w-]*)\s*\(")
 _VALUE = re.compile(r"""[\w\s.,#%()'"+*-]*""")
 _PICTURE = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=\s]*")
 _LENGTH = re.compile(r"\s*([\d.]+)(pt|px)?\s*")
+_BOX = re.compile(r"(-?[\d.]+) (-?[\d.]+) ([\d.]+) ([\d.]+)")
 
 
 @dataclass(frozen=True)
@@ -127,6 +138,9 @@ def inline_svg(text: str, *, prefix: str, label: str, source: str) -> Markup:
         problem = f"nests elements more than {DEEPEST} levels deep"
         raise DamagedFileError(source, problem)
     _drop_repeated_ids(root)
+    if panels := _panels(root):
+        shown = [_panel(panel, prefix) for panel in panels]
+        return element("div", *shown, class_="panels", role="img", aria_label=label)
     width, height = (_LENGTH.fullmatch(root.get(n, "")) for n in ("width", "height"))
     if "viewBox" not in root.attrib and width and height:
         root.set("viewBox", f"0 0 {width[1]} {height[1]}")
@@ -135,6 +149,51 @@ def inline_svg(text: str, *, prefix: str, label: str, source: str) -> Markup:
     return _converted(
         root, prefix, role="img", aria_label=label, style=f"min-width: {least}"
     )
+
+
+def title_of(text: str) -> str:
+    """Return the title of an SVG file that `inline_svg` accepts, or ""."""
+    return ElementTree.fromstring(text).findtext(f"{NAMESPACE}title") or ""
+
+
+def _panels(root: ElementTree.Element) -> list[ElementTree.Element]:
+    """Return the panels of a figure of `render_panels`, each an SVG of its own.
+
+    Their drawings are taken out of the root; the first panel also gets its definitions,
+    which all of them use.
+    """
+    views = [(view, _BOX.fullmatch(view.get("viewBox", ""))) for view in root]
+    found = []
+    for view, box in views:
+        if view.tag != f"{NAMESPACE}view" or not box:
+            continue
+        size = {"width": f"{box[3]}pt", "height": f"{box[4]}pt", "viewBox": box[0]}
+        panel = ElementTree.Element(f"{NAMESPACE}svg", size)
+        for name in view.get("id", "").split(".")[1:]:
+            panel.extend(_taken(root, name))
+        found.append(panel)
+    if found:
+        found[0].extend(list(root.iter(f"{NAMESPACE}defs")))
+    return found
+
+
+def _panel(panel: ElementTree.Element, prefix: str) -> Markup:
+    """Return a panel that grows with those beside it, or a legend on its own line."""
+    if any(each.get("id", "").startswith("key_") for each in panel):
+        return element("div", _converted(panel, prefix), class_="key")
+    width = float(panel.attrib["viewBox"].split()[2])
+    most = f"max-width: min(100%, {LARGEST * width:.0f}pt)"
+    style = f"flex: {width:.0f} 1 {width:.0f}pt; {most}"
+    return _converted(panel, prefix, style=style)
+
+
+def _taken(root: ElementTree.Element, name: str) -> list[ElementTree.Element]:
+    """Remove the elements of this id and return them."""
+    owners = [(owner, each) for owner in root.iter() for each in owner]
+    found = [(owner, each) for owner, each in owners if each.get("id") == name]
+    for owner, each in found:
+        owner.remove(each)
+    return [each for _, each in found]
 
 
 def _depth(root: ElementTree.Element) -> int:
@@ -182,7 +241,7 @@ def _attributes(node: ElementTree.Element, prefix: str) -> dict[str, str]:
         elif name == "style":
             kept["style"] = _style(value, prefix)
         elif name in GEOMETRY | PROPERTIES:
-            kept[name] = _value(value, prefix)
+            kept[name] = _PAGE_COLORS.get(value.lower(), _value(value, prefix))
     return {name: value for name, value in kept.items() if value}
 
 
@@ -197,7 +256,7 @@ def _reference(tag: str, text: str, prefix: str) -> str:
 def _style(text: str, prefix: str) -> str:
     pairs = [each.partition(":") for each in text.split(";")]
     kept = [
-        f"{name.strip()}: {value}"
+        f"{name.strip()}: {_PAGE_COLORS.get(value.lower(), value)}"
         for name, _, given in pairs
         if name.strip() in PROPERTIES and (value := _value(given.strip(), prefix))
     ]

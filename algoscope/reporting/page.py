@@ -1,20 +1,22 @@
 """Sections as one HTML file that needs no other file and runs no script."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
-from algoscope.experiments.record import Claim, Verdict
-from algoscope.reporting.markup import Markup, element, inline_svg
+from algoscope.experiments.record import Table, Verdict
+from algoscope.foundation.plotting import COLORS, DARK_COLORS
+from algoscope.reporting.markup import Markup, element, inline_svg, title_of
 from algoscope.reporting.section import (
-    CLAIM_HEADER,
     LEGEND,
+    JudgedClaim,
     Picture,
     Section,
     are_numbers,
+    claims_of,
     count_verdicts,
-    evidence,
-    numbered_claims,
 )
 
 # The page may request nothing and run nothing; its styles and images are in the file.
@@ -30,15 +32,17 @@ BADGES: dict[Verdict, str] = {  # classes of report.css
     "not testable": "open",
 }
 
+IN_ROW = ("What decides", "Seeds")  # of a claim: said again only on a phone
+
 
 def html_page(
     title: str, sections: Sequence[Section], command: str, playground: str | None = None
 ) -> str:
-    """Return the page: contents, all claims, and a part for each result.
+    """Return the page: contents with verdicts, and a part for each result.
 
     `playground` is the address of the playground beside the page, if there is one.
     """
-    style = STYLE.read_text(encoding="utf-8")
+    style = _palette() + STYLE.read_text(encoding="utf-8")
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -48,112 +52,146 @@ def html_page(
         element("title", title),
         Markup(f"<style>\n{style}</style>"),
     )
-    parts = [element("h1", title), _contents(sections)]
-    if any(section.claims for section in sections):
-        parts.append(_all_claims(sections))
+    parts = [_head(title, sections, playground)]
     parts += [_section(number, section) for number, section in enumerate(sections)]
-    made = [element("p", "Made by ", element("code", command), ".")]
-    if playground:
-        link = element("a", "the playground", href=playground)
-        made.insert(0, element("p", "See learners from inside in ", link, "."))
-    body = element("body", element("main", *parts), element("footer", *made))
+    made = element("p", "Made by ", element("code", command), ".")
+    body = element("body", element("main", *parts), element("footer", made))
     return f"<!doctype html>\n{element('html', head, body, lang='en').html}\n"
 
 
+def _palette() -> str:
+    """Return the colors of figures as variables, for light and for dark paper."""
+
+    def block(colors: Sequence[str]) -> str:
+        inks = [color or "currentColor" for color in colors]
+        each = [f"--color-{place}: {color};" for place, color in enumerate(inks)]
+        return f":root {{ {' '.join(each)} }}"
+
+    dark = f"@media screen and (prefers-color-scheme: dark) {{ {block(DARK_COLORS)} }}"
+    return f"{block([*COLORS[:-1], ''])}\n{dark}\n"
+
+
+def _head(title: str, sections: Sequence[Section], playground: str | None) -> Markup:
+    parts = [element("h1", title)]
+    if claims := claims_of(sections):
+        parts.append(element("p", count_verdicts(claims)))
+    parts.append(_contents(sections))
+    if claims:
+        parts.append(element("p", LEGEND, class_="quiet"))
+    where: list[Markup | str] = ["See learners from inside in "]
+    if playground:
+        where += [element("a", "the playground", href=playground), "."]
+    else:
+        where += ["the playground: ", element("code", "algoscope play --open"), "."]
+    return element("header", *parts, element("p", *where, class_="quiet"))
+
+
 def _contents(sections: Sequence[Section]) -> Markup:
-    titles = {f"#result-{number}": each.title for number, each in enumerate(sections)}
-    if any(section.claims for section in sections):
-        titles = {"#claims": "Claims"} | titles
-    items = [
-        element("li", element("a", title, href=place))
-        for place, title in titles.items()
-    ]
+    items = []
+    for number, section in enumerate(sections):
+        counts = Counter(each.claim.verdict for each in section.claims)
+        badges = [
+            _badge(verdict, f"{counts[verdict]} {verdict}")
+            for verdict in get_args(Verdict)
+            if counts[verdict]
+        ]
+        link = element("a", section.title, href=f"#result-{number}")
+        items.append(element("li", link, element("span", *badges)))
     return element("nav", element("ol", *items), aria_label="Contents")
 
 
-def _all_claims(sections: Sequence[Section]) -> Markup:
-    def home(number: int) -> Markup:
-        return element("a", sections[number].title, href=f"#result-{number}")
-
-    claims = numbered_claims(sections)
-    rows = [[*_claim(claim), home(number)] for number, claim in claims]
-    return element(
-        "section",
-        element("h2", "Claims", id="claims"),
-        element("p", count_verdicts(claim for _, claim in claims)),
-        _table("", [*CLAIM_HEADER, "result"], rows, kind="claims"),
-        element("p", LEGEND, class_="quiet"),
-    )
+def _badge(verdict: Verdict, text: str) -> Markup:
+    return element("span", text, class_=f"verdict {BADGES[verdict]}")
 
 
 def _section(number: int, section: Section) -> Markup:
     parts = [element("h2", section.title, id=f"result-{number}")]
-    if section.findings:
-        found = [element("li", finding) for finding in section.findings]
-        parts.append(element("ul", *found, class_="findings"))
+    if not section.claims:
+        parts += [element("p", finding, class_="lead") for finding in section.findings]
     for place, picture in enumerate(section.pictures):
-        parts.append(_figure(picture, f"f{number}-{place}-", section.title))
+        parts.append(_figure(picture, f"f{number}-{place}-"))
     if section.claims:
-        rows = [_claim(claim) for claim in section.claims]
-        parts.append(_table("Claims", CLAIM_HEADER, rows, kind="claims"))
-    parts += [_table(each.title, each.header, each.rows) for each in section.tables]
-    if section.command:
-        parts += [element("h3", "Command"), _block(section.command, "command")]
-    parts.append(_facts(section))
+        heads = ("claim", "what decides", "seeds", "verdict")
+        labels = [element("span", head) for head in heads]
+        head = element("div", *labels, class_="heads", aria_hidden="true")
+        claims = [_claim(each) for each in section.claims]
+        parts.append(element("div", head, *claims, class_="claims"))
+        if section.further_findings:
+            found = [element("li", finding) for finding in section.further_findings]
+            listed = element("ul", *found, class_="findings")
+            parts.append(_folded("Further findings", listed))
+    tables = list(map(_table, section.tables))
+    if section.pictures:
+        named = zip(section.tables, tables, strict=True)
+        tables = [_folded(f"Table: {each.title}", table) for each, table in named]
+    made = [_block(section.command, "command")] if section.command else []
+    made.append(_facts(section))
     for name, values in section.details.items():
         text = json.dumps(values, indent=2, ensure_ascii=False)
-        summary = element("summary", name)
-        parts.append(element("details", summary, _block(text, "json")))
+        made += [element("h3", name), _block(text, "json")]
+    parts += [*tables, _folded("How it was made", *made)]
     return element("section", *parts)
 
 
-def _claim(claim: Claim) -> list[Markup | str]:
-    badge = element("span", claim.verdict, class_=f"verdict {BADGES[claim.verdict]}")
-    name = element("strong", claim.name)
-    return [name, claim.paper, claim.measured, *evidence(claim), badge, claim.reason]
-
-
-def _figure(picture: Picture, prefix: str, title: str) -> Markup:
-    label = f"{title}: {picture.title}"
-    svg = inline_svg(picture.svg, prefix=prefix, label=label, source=picture.source)
-    return element(
-        "figure",
-        _scrolling(label, svg, "card"),
-        element("figcaption", picture.title),
+def _claim(judged: JudgedClaim) -> Markup:
+    claim = judged.claim
+    verdict = [_badge(claim.verdict, claim.verdict)]
+    if judged.before:
+        verdict.append(element("span", f"before: {judged.before}", class_="quiet"))
+    row = element(
+        "summary",
+        element("strong", claim.name),
+        element("span", judged.decides, class_="decides"),
+        element("span", judged.seeds, class_="seeds"),
+        element("span", *verdict),
     )
+    told = []
+    for name, text in judged.details().items():
+        kind = {"class_": "again"} if name in IN_ROW else {}
+        told.append(element("div", element("dt", name), element("dd", text), **kind))
+    return element("details", row, element("dl", *told))
 
 
-def _table(
-    title: str,
-    header: Sequence[str],
-    rows: Sequence[Sequence[Markup | str]],
-    kind: str = "plain",
-) -> Markup:
-    columns = zip(*rows, strict=True) if rows else [()] * len(header)
+def _folded(name: str, *content: Markup) -> Markup:
+    return element("details", element("summary", name), *content, class_="more")
+
+
+def _figure(picture: Picture, prefix: str) -> Markup:
+    caption, alt = picture.caption, picture.caption.alt
+    svg = inline_svg(picture.svg, prefix=prefix, label=alt, source=picture.source)
+    told: list[Markup] = []
+    if caption.text:
+        told.append(element("p", caption.text))
+    if title := title_of(picture.svg):
+        told.append(element("p", title, class_="quiet"))
+    content = element("figcaption", *told or [Markup("")])
+    return element("figure", _scrolling(alt, svg, "card"), content)
+
+
+def _table(table: Table) -> Markup:
+    columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.header)
     kinds = ["number" if are_numbers(column) else "words" for column in columns]
     heads = [
         element("th", name, scope="col", class_=each)
-        for name, each in zip(header, kinds, strict=True)
+        for name, each in zip(table.header, kinds, strict=True)
     ]
     body = [
         element(
             "tr",
             *(
-                element("td", cell, class_=each, data_label=name)
-                for cell, each, name in zip(row, kinds, header, strict=True)
+                element("td", cell, class_=each)
+                for cell, each in zip(row, kinds, strict=True)
             ),
         )
-        for row in rows
+        for row in table.rows
     ]
-    caption = [element("caption", title)] if title else []
     whole = element(
         "table",
-        *caption,
+        element("caption", table.title),
         element("thead", element("tr", *heads)),
         element("tbody", *body),
-        class_=kind,
     )
-    return _scrolling(title or "Claims", whole, "scroll")
+    return _scrolling(table.title, whole, "scroll")
 
 
 def _scrolling(label: str, content: Markup, kind: str) -> Markup:
@@ -172,7 +210,7 @@ def _facts(section: Section) -> Markup:
         element("div", element("dt", name), element("dd", str(value)))
         for name, value in facts.items()
     ]
-    return element("dl", *pairs)
+    return element("dl", *pairs, class_="facts")
 
 
 def _block(text: str, kind: str) -> Markup:

@@ -2,11 +2,14 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from algoscope.comparison.result import Comparison, linearity_figure
+from algoscope.experiments.captions import BANDS, Caption, caption_of
 from algoscope.experiments.record import RESULT, Record, Table
+from algoscope.experiments.rules import RULES, rule_of
 from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.text import duration, short
 from algoscope.identification import Identification
@@ -15,7 +18,7 @@ from algoscope.layerwise.result import LayersResult
 from algoscope.patching.result import PatchingResult
 from algoscope.probing.figures import attention_figure, controls_figure
 from algoscope.probing.result import ProbingResult
-from algoscope.reporting.section import Picture, Section, drawn
+from algoscope.reporting.section import JudgedClaim, Picture, Section, drawn
 
 
 def experiment_section(directory: Path) -> Section:
@@ -41,7 +44,7 @@ def experiment_section(directory: Path) -> Section:
         findings=record.findings,
         pictures=tuple(_saved_figure(directory, name) for name in record.figures),
         tables=record.tables,
-        claims=record.claims,
+        claims=_judged(record),
         facts=facts,
         command=record.command,
         details=details,
@@ -49,9 +52,27 @@ def experiment_section(directory: Path) -> Section:
     )
 
 
+def _judged(record: Record) -> tuple[JudgedClaim, ...]:
+    """Return the claims with their rules.
+
+    The rules of today ask for a paired difference, where a claim can be tested.
+    """
+    has_rules = any(rule.figure == record.figure for rule in RULES)
+    found = []
+    for claim in record.claims:
+        rule = rule_of(record.figure, claim.name)
+        if rule and record.budget != "cpu":  # no verdict of it came before
+            rule = replace(rule, before=None)
+        is_tested = claim.verdict != "not testable"
+        is_earlier = has_rules and is_tested and claim.difference is None
+        found.append(JudgedClaim(claim, rule, is_earlier))
+    return tuple(found)
+
+
 def _label(figure: str) -> str:
-    """Return fig7 as Figure 7, and any other name unchanged."""
-    return re.sub(r"^fig(\d+)$", r"Figure \1", figure)
+    """Return fig7 as Figure 7, and shifts as Shifts."""
+    name = re.sub(r"^fig(\d+)$", r"Figure \1", figure)
+    return name[:1].upper() + name[1:]
 
 
 def _saved_figure(directory: Path, name: str) -> Picture:
@@ -67,15 +88,21 @@ def _saved_figure(directory: Path, name: str) -> Picture:
         text = svg.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise DamagedFileError(svg, f"is not an SVG file ({error})") from None
-    return Picture(name, text, str(svg), png)
+    caption = caption_of(name) or Caption("", name.replace("_", " "))
+    return Picture(caption, text, str(svg), png)
 
 
 def comparison_section(path: Path) -> Section:
     """Return a saved comparison: its sentence, curves and table."""
     found, source = Comparison.load(path), str(path)
-    pictures = [drawn("Comparison", source, found.plot())]
+    pictures = [comparison_picture(found, source)]
     if "r2" in found.metrics:
-        pictures.append(drawn("Linearity", source, linearity_figure(found)))
+        caption = (
+            "R² of a linear function of the query, fitted to the predictions after n "
+            f"examples: a linear algorithm has 1. {BANDS}"
+        )
+        alt = "Lines of R² against the number of examples."
+        pictures.append(drawn(caption, alt, source, linearity_figure(found)))
     return Section(
         title=f"{found.learner} against textbook algorithms",
         source=source,
@@ -90,6 +117,22 @@ def comparison_section(path: Path) -> Section:
         details={"Settings": found.settings},
         versions=found.versions,
     )
+
+
+def comparison_picture(comparison: Comparison, source: str) -> Picture:
+    """Return the curves of a comparison."""
+    weights = "ilwd" in comparison.metrics
+    other = "of implied weights (ILWD/d)" if weights else "on a logarithmic scale"
+    caption = (
+        f"Distance of {comparison.learner} to each reference after n examples, of its "
+        f"predictions (SPD/d) and {other}. 0 is the same function; the dashed line is "
+        f"the distance to the true labels. {BANDS}"
+    )
+    alt = (
+        "Two panels of lines against the number of examples: distances of "
+        f"{comparison.learner} to each reference."
+    )
+    return drawn(caption, alt, source, comparison.plot())
 
 
 def comparison_table(comparison: Comparison) -> Table:
@@ -122,7 +165,17 @@ def identification_section(path: Path) -> Section:
         title=f"Which algorithm is {found.target}?",
         source=str(path),
         findings=(found.sentence, *regimes),
-        pictures=(drawn("Distances", str(path), found.plot()),),
+        pictures=(
+            drawn(
+                "Distance to the nearest hypotheses on each kind of data and after n "
+                "examples, and the answers against those of the named hypothesis. The "
+                "dashed line is the limit of “behaves like”.",
+                f"Three panels: distances of {found.target} to the nearest hypotheses "
+                "by kind of data and by number of examples, and a scatter of answers.",
+                str(path),
+                found.plot(),
+            ),
+        ),
         tables=(Table("Candidates, the nearest first", header, rows),),
         facts={
             "task": found.task,
@@ -142,12 +195,16 @@ def _span(regime: Regime) -> str:
 def probing_section(directory: Path) -> Section:
     """Return a saved probing result: figures 4 and 5, and each probe's best layer."""
     found, source = ProbingResult.load(directory), str(directory)
-    pictures = [drawn("Layers", source, found.plot())]
+    figures = {"figure_4_layers": found.plot()}
     if found.controls:
-        pictures.append(drawn("Controls", source, controls_figure(found)))
+        figures["figure_5"] = controls_figure(found)
     for kind in found.kinds:
-        figure = attention_figure(found, kind=kind)
-        pictures.append(drawn(f"Positions, {kind} probe", source, figure))
+        figures[f"figure_4_attention_{kind}"] = attention_figure(found, kind=kind)
+    pictures = []
+    for name, figure in figures.items():
+        caption = caption_of(name)
+        assert caption is not None
+        pictures.append(drawn(caption.text, caption.alt, source, figure))
     rows = []
     for row in found.summary():
         names = (row["target"], row["kind"], row["learner"], str(row["best_layer"]))
@@ -189,7 +246,18 @@ def patching_section(directory: Path) -> Section:
             f"SPD(OLS)/d is {short(intact.mean)} ({short(intact.low)} … "
             f"{short(intact.high)}, {intact.count:,} datasets); {ablated}.",
         ),
-        pictures=(drawn("Maps", source, found.plot()),),
+        pictures=(
+            drawn(
+                "By layer and position: how far the answer moves if one state is "
+                "swapped with that of another dataset, what a probe reads there, and "
+                "how far the answer follows if the reading is moved. Then the same at "
+                f"the query per layer, and SPD(OLS)/d without each part. {BANDS}",
+                "Three heat maps of layers against positions, and three panels of "
+                "lines and points: swaps, edits and ablations.",
+                source,
+                found.plot(),
+            ),
+        ),
         tables=(Table("At the query", header, rows),),
         facts={"task": found.task, "examples": str(found.num_examples)},
         details={"Configuration": found.config},
@@ -212,7 +280,17 @@ def layers_section(directory: Path) -> Section:
         title=f"What {found.learner} would answer after each layer",
         source=source,
         findings=(found.sentence,),
-        pictures=(drawn("Read-outs", source, found.plot()),),
+        pictures=(
+            drawn(
+                "What would be answered after each layer: its distance to OLS, its "
+                "risk, the number of steps of each algorithm that it matches, and the "
+                f"weights that it implies. {BANDS}",
+                "Four panels of lines against the layer: SPD to OLS, risk, matching "
+                "steps of each algorithm, and cosines of implied weights.",
+                source,
+                found.plot(),
+            ),
+        ),
         tables=(Table("Layer by layer", header, tuple(rows)),),
         facts={"task": found.task, "examples": str(found.num_examples)},
         details={"Configuration": found.config},

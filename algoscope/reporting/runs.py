@@ -21,7 +21,7 @@ from algoscope.foundation.files import read_json
 from algoscope.foundation.plotting import COLORS
 from algoscope.foundation.text import duration, one_line, short
 from algoscope.model.checkpoints import CONFIG, EVALUATION
-from algoscope.reporting.results import comparison_table
+from algoscope.reporting.results import comparison_picture, comparison_table
 from algoscope.reporting.section import Section, drawn
 from algoscope.training.config import PRESETS, TrainingConfig
 from algoscope.training.run import Run
@@ -51,12 +51,15 @@ def run_section(directory: Path) -> Section:
     findings = [_how_far(run, metrics)]
     pictures, tables, versions = [], [], about.get("versions", {})
     if metrics:
-        pictures.append(drawn("Training", str(directory), training_figure(metrics)))
+        caption = "Training loss, and SPD/d to OLS and to the Bayes predictor."
+        alt = "Two panels of lines against training steps."
+        figure = training_figure(metrics)
+        pictures.append(drawn(caption, alt, str(directory), figure))
     if (directory / EVALUATION).exists():
         comparison = Comparison.load(directory / EVALUATION)
         findings.append(comparison.sentence)
         source = str(directory / EVALUATION)
-        pictures.append(drawn("Comparison", source, comparison.plot()))
+        pictures.append(comparison_picture(comparison, source))
         tables.append(comparison_table(comparison))
         versions = versions or comparison.versions
     facts = {
@@ -215,7 +218,7 @@ def _how_far(run: Run, metrics: Sequence[dict[str, Any]]) -> str:
 
 def training_figure(metrics: Sequence[dict[str, Any]]) -> Figure:
     """Return the loss and SPD/d to OLS and to the Bayes predictor over the steps."""
-    figure = Figure(figsize=(10, 3.4))
+    figure = Figure(figsize=(9.2, 3.4))
     left, right = figure.subplots(1, 2)
     curves = (
         (left, "loss", "loss", "-"),
@@ -231,7 +234,7 @@ def training_figure(metrics: Sequence[dict[str, Any]]) -> Figure:
     left.set_ylabel("training loss")
     right.set_ylabel("SPD / d, mean over n ≥ 1")
     if right.lines:
-        right.legend(fontsize=7)
+        right.legend(fontsize=8)
     for axes in (left, right):
         axes.set_xlabel("step")
         axes.spines[["top", "right"]].set_visible(False)

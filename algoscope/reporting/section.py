@@ -10,24 +10,18 @@ from typing import Any, get_args
 
 from matplotlib.figure import Figure
 
-from algoscope.experiments.record import Claim, Table, Verdict
-from algoscope.foundation.plotting import render
+from algoscope.experiments.captions import Caption
+from algoscope.experiments.record import OURS, Claim, Table, Verdict
+from algoscope.experiments.rules import Rule
+from algoscope.foundation.plotting import render_panels
 from algoscope.reporting.markup import visible
 
-CLAIM_HEADER = (
-    "claim",
-    "the paper says",
-    "measured here",
-    "seeds",
-    "what decides",
-    "verdict",
-    "why",
-)
 LEGEND = (
-    "Reproduced: the measurement agrees with the sentence beside it. Partly: in some "
-    "settings or to some extent, as said beside it. Not reproduced: it disagrees. Not "
-    "testable: this budget cannot decide."
+    "Reproduced: the measurement agrees with what the paper says. Partly: in some "
+    "settings or to some extent, as said with the claim. Not reproduced: it disagrees. "
+    "Not testable: this budget cannot decide."
 )
+EARLIER = "This verdict was made by earlier rules, without a paired difference."
 
 _ONE = r"[-−+<>≤≥~]?\s?(?:[\d.,]*\d(?:e[-+]?\d+)?(?: ?%)?|inf|nan|–)"
 _INTERVAL = rf"{_ONE}(?: …|,) {_ONE}"
@@ -38,54 +32,95 @@ _NUMBER = re.compile(rf"(?:{_ONE}(?: ?[\[(]{_INTERVAL}[\])])?|{_INTERVAL})?")
 class Picture:
     """A figure as SVG text, and the path of its PNG file if it has one."""
 
-    title: str
+    caption: Caption
     svg: str
     source: str  # the path that an error names if the SVG is rejected
     png: Path | None = None
 
 
 @dataclass(frozen=True)
+class JudgedClaim:
+    """A claim and the rule that judged it, if it is known."""
+
+    claim: Claim
+    rule: Rule | None = None
+    is_earlier: bool = False  # judged by rules that are not those of today
+
+    @property
+    def before(self) -> str:
+        """The verdict by earlier rules, if it was another one."""
+        before = self.rule.before if self.rule and not self.is_earlier else None
+        return before or "" if before != self.claim.verdict else ""
+
+    @property
+    def seeds(self) -> str:
+        """How many training seeds it covers."""
+        return str(self.claim.seeds or "–")
+
+    @property
+    def decides(self) -> str:
+        """The difference that decides it."""
+        return str(self.claim.difference or "–")
+
+    def details(self) -> dict[str, str]:
+        """Return what is known about it, under short headings.
+
+        Example:
+            >>> claim = Claim("minimum norm", "It says so.", "0.5", "partly", seeds=2)
+            >>> JudgedClaim(claim).details()
+            {'The paper says': 'It says so.', 'Measured here': '0.5', 'Seeds': '2'}
+        """
+        claim, rule = self.claim, self.rule
+        said = claim.paper.removeprefix(OURS).strip()
+        found = {"Claim of our own" if claim.is_ours else "The paper says": said}
+        found |= {"Measured here": claim.measured}
+        found |= {"What decides": self.decides} if claim.difference else {}
+        found |= {"Seeds": self.seeds} if claim.seeds else {}
+        if self.is_earlier:
+            found["Rule"] = EARLIER
+        elif rule:
+            partly = f"partly if {rule.partly}."
+            found["Rule"] = f"Reproduced if {rule.reproduced}; {partly}"
+        found |= {"Why": claim.reason}
+        if self.before and rule:
+            found["Before"] = f"By earlier rules: {self.before}. Now: {rule.why}."
+        return {name: text for name, text in found.items() if text}
+
+
+@dataclass(frozen=True)
 class Section:
-    """One result: its findings first, then what they are based on."""
+    """One result: its figures and findings, then what they are based on."""
 
     title: str
     source: str  # the file or directory that it was read from
     findings: tuple[str, ...]  # sentences
     pictures: tuple[Picture, ...] = ()
     tables: tuple[Table, ...] = ()
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[JudgedClaim, ...] = ()
     facts: dict[str, str] = field(default_factory=dict)  # short names and values
     command: str = ""  # reproduces the result
     details: dict[str, Any] = field(default_factory=dict)  # name: JSON, shown folded
     versions: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def further_findings(self) -> tuple[str, ...]:
+        """The findings that no claim repeats."""
+        measured = [each.claim.measured for each in self.claims]
+        return tuple(f for f in self.findings if not any(f in m for m in measured))
 
-def drawn(title: str, source: str, figure: Figure) -> Picture:
+
+def drawn(caption: str, alt: str, source: str, figure: Figure) -> Picture:
     """Return a figure as a picture of the page."""
     with warnings.catch_warnings():
         # A name may have letters that matplotlib's font lacks; the page shows it.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        svg = render(figure, ".svg", dpi=150).decode()
-    return Picture(title, visible(svg), source)
+        svg = render_panels(figure).decode()
+    return Picture(Caption(caption, alt), visible(svg), source)
 
 
-def evidence(claim: Claim) -> tuple[str, str]:
-    """Return how many seeds a claim covers and the difference that decides it.
-
-    Example:
-        >>> evidence(Claim("minimum norm", "", "", "partly", seeds=2))
-        ('2', '–')
-    """
-    return str(claim.seeds or "–"), str(claim.difference or "–")
-
-
-def numbered_claims(sections: Sequence[Section]) -> list[tuple[int, Claim]]:
-    """Return every claim with the number of its section."""
-    return [
-        (number, claim)
-        for number, section in enumerate(sections)
-        for claim in section.claims
-    ]
+def claims_of(sections: Iterable[Section]) -> list[Claim]:
+    """Return the claims of all sections."""
+    return [each.claim for section in sections for each in section.claims]
 
 
 def count_verdicts(claims: Iterable[Claim]) -> str:

@@ -334,7 +334,7 @@ def test_a_comparison_draws_itself_and_into_given_axes():
     ours = Figure()
     axes = ours.subplots()
     assert SMALL.plot(axes) is ours
-    assert labels(axes.lines[:-1]) == ["A", "B", "C", "(ICL, Y)"]
+    assert labels(axes.lines[:-1]) == ["A", "B", "C", "risk of ICL"]
     assert ours.get_suptitle() == ""
 
 

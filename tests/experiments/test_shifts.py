@@ -128,7 +128,7 @@ def test_a_result_is_saved_tabulated_and_drawn(measured: ShiftDistances, tmp_pat
     assert len(found.rows()) == 3 * len(NAMES) * LAST
     assert found.sentence.startswith("Distance to OLS over all n")
     figure = found.map_figure()
-    assert [each.get_text() for each in figure.axes[0].get_yticklabels()] == [
+    assert [each.get_text() for each in figure.axes[0].get_xticklabels()] == [
         "OLS",
         "ridge",
         "learner",

@@ -8,6 +8,7 @@ from threading import Condition, Thread
 
 import pytest
 from support.browser import OpenedPage, find_browser, opened
+from support.comparisons import handmade
 from support.results import save_identification, save_probing, save_record, save_run
 
 from algoscope.experiments.record import Claim, Table
@@ -255,9 +256,45 @@ def test_it_is_readable_in_the_light_and_in_the_dark(browser, hostile):
                     f"getComputedStyle(document.querySelector('{name}')).color"
                 )
                 assert contrast(paper, ink) >= 4.5, (scheme, name)
-            card = "getComputedStyle(document.querySelector('.card')).backgroundColor"
-            assert page.evaluate(card) == "rgb(255, 255, 255)"
+            text = "getComputedStyle(document.querySelector('.card text')).fill"
+            assert contrast(paper, page.evaluate(text)) >= 4.5, scheme
     assert contrast(*papers) > 10
+
+
+def test_figures_follow_the_colors_of_the_page_and_its_width(tmp_path, browser):
+    names = ["OLS", "Ridge(0.1)", "GD(0.01)", "Newton(2)"]
+    handmade({name: [0.0, 0.1, 0.2] for name in names}).save(tmp_path / "a.json")
+    out = tmp_path / "report.html"
+    report(tmp_path / "a.json", out, progress=False)
+    inks = (
+        "[...document.querySelectorAll('.panels path')].map(e => getComputedStyle(e))"
+        ".flatMap(s => [s.fill, s.stroke]).filter(c => c.startsWith('rgb'))"
+    )
+    boxes = (
+        "[...document.querySelectorAll('.panels > svg')].map("
+        "e => e.getBoundingClientRect()).map(b => [b.left, b.right, b.top])"
+    )
+    with opened(browser, out, width=1280) as watched:
+        page = watched.page
+        found = {}
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            found[scheme] = page.evaluate(inks), page.evaluate(PAPER)
+        for colors, paper in found.values():
+            drawn = {color for color in colors if color != paper}
+            assert all(contrast(paper, color) >= 2 for color in drawn)
+        light, dark = (colors for colors, _ in found.values())
+        assert "rgb(255, 255, 255)" not in dark
+        assert "rgb(0, 0, 0)" not in dark
+        assert len(set(light)) == len(set(dark))
+        (_, _, first), (_, _, second) = page.evaluate(boxes)
+        assert abs(first - second) < 5  # side by side
+        page.set_viewport_size({"width": 360, "height": 800})
+        (_, right, first), (left, _, second) = page.evaluate(boxes)
+        assert first < second
+        assert left >= 0
+        assert right <= 360
+        assert page.evaluate(WIDTH) <= 360
 
 
 def test_it_prints_with_everything_open_and_nothing_cut(browser, hostile):

@@ -6,12 +6,13 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 from support.refusals import refuses
 from support.results import SVG, TEXT, Reader
 
 from algoscope.comparison.result import Comparison
 from algoscope.foundation.files import DamagedFileError
-from algoscope.foundation.plotting import save_figure
+from algoscope.foundation.plotting import COLORS, render_panels, save_figure
 from algoscope.model.checkpoints import MODELS
 from algoscope.reporting.markup import (
     ELEMENTS,
@@ -19,6 +20,7 @@ from algoscope.reporting.markup import (
     NAMESPACE,
     element,
     inline_svg,
+    title_of,
     visible,
 )
 
@@ -135,7 +137,53 @@ def test_a_figure_of_matplotlib_keeps_all_its_shapes(tmp_path):
         [node.get("style", "").rstrip(" ;") for node in root.iter(f"{NAMESPACE}path")]
         for root in (before, after)
     ]
-    assert styles[0] == styles[1]
+    pages = {color.lower(): f"var(--color-{i})" for i, color in enumerate(COLORS)}
+    pages |= {"#000000": "currentColor", "#ffffff": "var(--paper)"}
+    pages |= {"#cccccc": "var(--line)"}
+    in_page = [
+        re.sub("#[0-9a-f]{6}", lambda found: pages.get(found[0], found[0]), each)
+        for each in styles[0]
+    ]
+    assert in_page == styles[1]
+    assert len(set(in_page) & set(styles[0])) < len(set(in_page))
+
+
+def test_panels_are_shown_one_by_one_and_lose_nothing():
+    figure = Figure(figsize=(8, 6))
+    axes = figure.subplots(2, 2).ravel()
+    for place, panel in enumerate(axes):
+        panel.plot([0, 1], [0, place], label=f"line {place}")
+    image = axes[3].imshow([[0, 1], [1, 0]])
+    figure.colorbar(image, ax=axes[3], label="bar")
+    figure.legend(ncols=4)
+    figure.suptitle("a title § that no panel has")
+    text = render_panels(figure).decode()
+    assert title_of(text) == "a title § that no panel has"
+    shown = parsed(inline_svg(text, prefix="p-", label="all", source="s").html)
+    assert shown.attrib == {"class": "panels", "role": "img", "aria-label": "all"}
+    assert [each.tag for each in shown] == ["div", *[f"{NAMESPACE}svg"] * 4]
+    boxes = [
+        [float(x) for x in each.attrib["viewBox"].split()]
+        for each in shown.iter(f"{NAMESPACE}svg")
+    ]
+    heights = [height for *_, height in boxes[1:]]
+    assert heights[:2] == [heights[0]] * 2
+    assert heights[2:] == [heights[2]] * 2
+    for panel in shown.iter(f"{NAMESPACE}svg"):
+        assert panel.findall(f".//{NAMESPACE}use")
+    names = {node.get("id") for node in shown.iter()}
+    links = {node.attrib["href"] for node in shown.iter(f"{NAMESPACE}use")}
+    assert {link[1:] for link in links} <= names
+    before = list(ElementTree.fromstring(text).iter(f"{NAMESPACE}image"))
+    assert len(before) == len(list(shown.iter(f"{NAMESPACE}image"))) == 2
+
+
+@pytest.mark.parametrize("view", ["", "1 2 3", "a b c d", "0 0 9 9"])
+def test_views_of_a_foreign_file_show_no_more_than_it_has(view):
+    text = SVG.replace("</svg>", f'<view id="view.x" viewBox="{view}"/></svg>')
+    shown = inline_svg(text, prefix="p-", label="", source="").html
+    assert ("panels" in shown) == (view == "0 0 9 9")
+    assert "view" not in shown.replace("viewBox", "")
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_every_kind_of_result_has_its_section(tmp_path):
     assert page.text.count("behaves most like OLS") == 2
     assert "Finished after 6,000 of 6,000 steps." in page.text
     assert "Determined, n = 2: behaves like; the nearest is ols at 0.1." in page.text
-    assert [tag for tag, _ in page.elements].count("svg") == 1 + 1 + 1 + 2 + 4 + 1
+    assert [tag for tag, _ in page.elements].count("figure") == 1 + 1 + 1 + 2 + 4 + 1
     assert len(page.all("id")) == len(set(page.all("id")))
     targets = {link[1:] for link in page.all("href") if link.startswith("#")}
     assert targets <= set(page.all("id"))
@@ -68,7 +68,7 @@ def test_an_experiment_is_shown_with_all_that_it_found(tmp_path):
         assert word in page.text, word
     tags = [tag for tag, _ in page.elements]
     assert tags.count("svg") == 1
-    assert tags.count("details") == 2
+    assert tags.count("details") == len(record.claims) + 3  # and findings, table, how
     assert not {"script", "img", "link", "iframe"} & set(tags)
     assert {"verdict good", "verdict mixed"} <= set(page.all("class"))
     assert page.all("content")[0].startswith("default-src 'none'; ")
@@ -117,6 +117,7 @@ def test_a_playground_beside_the_report_is_linked(tmp_path):
     out = tmp_path / "report.html"
     report(tmp_path / "results", out)
     assert link not in out.read_text()
+    assert "<code>algoscope play --open</code>" in out.read_text()
     (tmp_path / "playground.html").write_text("a page")
     report(tmp_path / "results", out)
     assert link in out.read_text()

@@ -41,7 +41,7 @@ def test_a_store_of_runs_is_a_table(tmp_path):
     (store / "run-1" / "metrics.jsonl").write_text(rows)
     report([store], tmp_path / "report.md")
     text = (tmp_path / "report.md").read_text()
-    assert "* 13 runs: 1 diverged, 12 unfinished." in text
+    assert "13 runs: 1 diverged, 12 unfinished." in text
     row = "| run-1 | linear | 2 | 1 | 0 | 8 | 64 | 4 | 0.01 | 1 | 50 of 14,000 | 0.25 |"
     assert f"{row} – | – | unfinished |\n" in text
     assert "Training run" not in text.replace("Training runs", "")
@@ -49,7 +49,7 @@ def test_a_store_of_runs_is_a_table(tmp_path):
     report([store], tmp_path / "report.md")
     text = (tmp_path / "report.md").read_text()
     assert text.count("## Training run run-") == MOST_RUNS
-    assert "* Diverged after 0 of 14,000 steps: loss nan\n" in text
+    assert "Diverged after 0 of 14,000 steps: loss nan\n" in text
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -129,6 +129,6 @@ def test_one_damaged_run_does_not_hide_the_others(tmp_path):
     (store / "run-3" / "config.json").write_text("{")
     report([store], out)
     text = out.read_text()
-    assert "* 3 runs: 1 damaged, 2 unfinished." in text
+    assert "3 runs: 1 damaged, 2 unfinished." in text
     assert "Damaged: run-1" in text
     assert "config.json is not a readable JSON file (JSONDecodeError)" in text
