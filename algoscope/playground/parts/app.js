@@ -30,6 +30,7 @@ export class App {
   constructor(models) {
     this.models = new Map(models.map((model) => [model.name, model]));
     this.listeners = new Set();
+    this.kept = {}; // what was computed for the present state
     this.remembered = new Map(); // the examples of each number of inputs
     this.usual = defaultState(models[0].name, firstPoints(models[0].dim));
     this.state = decodeState(location.hash.slice(1), this.usual, (id) => this.dimOf(id))
@@ -79,6 +80,10 @@ export class App {
       this.history.add(text);
       this.show(text);
     }
+    this.tell();
+  }
+
+  tell() {
     for (const listener of this.listeners) listener(this.state);
   }
 
@@ -116,7 +121,7 @@ export class App {
     this.isMoving = false;
     this.derive();
     this.show(encodeState(state));
-    for (const listener of this.listeners) listener(state);
+    this.tell();
     return true;
   }
 
@@ -146,9 +151,15 @@ export class App {
     }
   }
 
+  // Compute the examples that the learner sees, and forget what depended on others.
   derive() {
-    Object.assign(this.state, shifted(this.state.points, this.state.shift));
-    this.kept = {};
+    const { state } = this;
+    Object.assign(state, shifted(state.points, state.shift));
+    const { x, y, model, layer, shown, parameter, shift } = state;
+    const learned = JSON.stringify([x, y, model, layer, shown, parameter, shift, this.models.size]);
+    if (learned !== this.learned) this.kept = {};
+    this.learned = learned;
+    this.kept.opened = null; // it has the query in it
   }
 }
 

@@ -125,6 +125,6 @@ export function sentence(app, { found, size }) {
       named(second.id), ` (${far(second)}): these examples do not tell them apart.`];
   }
   const other = sorted.find(({ id }) => id === (first.id === "ols" ? "sgd" : "ols"));
-  return [who, "answers like ", named(first.id), `: it is ${far(first)} from it and ${far(other)} from `,
+  return [who, "answers like ", named(first.id), `: ${far(first)} from it, and ${far(other)} from `,
     named(other.id), "."];
 }

@@ -27,7 +27,7 @@ export function registerGrid({ onpoint }) {
     const body = rows.map((row) => {
       const holder = holders.get(row);
       const label = make("th", { scope: "row" }, holder ? named(holder.entry, holder.k) : "·");
-      return make("tr", {}, label, names.map((_, token) => cell(holder, row, token, mode)));
+      return make("tr", { class: holder ? null : "idle" }, label, names.map((_, token) => cell(holder, row, token, mode)));
     });
     table.replaceChildren(make("thead", {}, head), make("tbody", {}, body));
     const last = entries.filter((entry) => entry.isWritten).at(-1);

@@ -79,11 +79,11 @@ export function insideTraining(model, x, y) {
   return [
     {
       ok: largest <= limit,
-      text: `Inputs: the largest ${size} is ${signed(largest)}. ${made.verb} 95 % were below ${signed(radius(dim))}.`,
+      text: `Inputs: the largest ${size} is ${signed(largest)}. ${made.verb} 95 % were below ${signed(radius(dim))}.`,
     },
     {
       ok: length(w) <= limit * deviation,
-      text: `Function: ${weight} is ${signed(length(w))}. ${made.verb} 95 % were below ${signed(radius(dim) * deviation)}.`,
+      text: `Function: ${weight} is ${signed(length(w))}. ${made.verb} 95 % were below ${signed(radius(dim) * deviation)}.`,
     },
     {
       ok: missed <= most,

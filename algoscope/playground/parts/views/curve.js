@@ -12,7 +12,7 @@ const PLACES = 81, FINE_PLACES = 401; // the second for steps of nearest neighbo
 
 export function curveFrame(app, width) {
   const { x, y, query } = app.state;
-  const height = Math.round(Math.min(Math.max(width * 0.72, 260), 420));
+  const height = Math.round(Math.min(Math.max(width * 0.8, 260), 460));
   const right = rangeFor(1.05 * Math.max(Math.abs(query[0]), ...x.map((each) => Math.abs(each[0]))));
   const top = rangeFor(1.1 * Math.max(0, ...y.map(Math.abs)));
   return makeFrame(width, height, right, top);

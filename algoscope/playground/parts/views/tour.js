@@ -70,7 +70,7 @@ export function mountTour(app) {
   const next = make("button", { type: "button", id: "tour-next", class: "primary", onclick: () => go(1) }, "Next");
   const close = make("button", { type: "button", id: "tour-close", onclick: () => app.update({ tour: null }) }, "End the tour");
   const card = make("aside", { id: "tour", "aria-labelledby": "tour-title", hidden: true },
-    title, text, make("div", { class: "toolbar" }, count, back, next, close));
+    make("div", {}, title, text), make("div", { class: "toolbar" }, count, back, next, close));
   document.getElementById("sentence").after(card);
   const follow = () => {
     const step = app.state.tour;
