@@ -119,7 +119,7 @@ def test_a_dropped_model_is_chosen_and_answers(default_file, browser, tmp_path):
         assert watched.sentence.startswith("sgd(0.2, 0), compiled takes at most 4")
         watched.page.get_by_role("button", name="Delete example 6").click()
         watched.page.get_by_role("button", name="Delete example 5").click()
-        assert "compiled answers like SGD: it is less than" in watched.sentence
+        assert "compiled answers like SGD: less than 0.000001" in watched.sentence
 
 
 def test_a_model_of_many_inputs_has_data_bars_and_a_cut(default_file, browser):

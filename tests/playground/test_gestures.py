@@ -16,7 +16,7 @@ def test_the_first_second_shows_points_curves_and_a_sentence(default_file, brows
         assert drawn.count() == 4  # the learner and three beside it
         found = re.fullmatch(
             "With these 5 examples the transformer linear-d1 answers like least "
-            r"squares: it is (0\.\d+) from it and (0\.\d+) from SGD\.",
+            r"squares: (0\.\d+) from it, and (0\.\d+) from SGD\.",
             watched.sentence,
         )
         assert found
@@ -307,7 +307,9 @@ def test_trained_and_compiled_learners_are_drawn_side_by_side(default_file, brow
             for kind in ("compiled", "sgd")
         ]
         assert curves[0] == curves[1]
-        assert "sgd-d1 1.07" in page.inner_text("#asked")
+        answers = page.locator("#asked .key").all_inner_texts()
+        assert answers[0].split() == ["linear-d1", "2.63"]
+        assert answers[-1].split() == ["sgd-d1", "1.07"]
         assert "sgd-d1" in watched.address
         address = watched.address
     with played(browser, default_file, address) as watched:

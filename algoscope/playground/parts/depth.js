@@ -118,7 +118,7 @@ const LEAST_SQUARES = { name: "least squares", color: "var(--ink)", dash: "6 4" 
 const OWN = { name: "its own answers", color: "var(--quiet)", dash: "1 4" };
 
 const keyOf = ({ name, color, dash }) => make("span", { class: "key" },
-  draw("svg", { width: 24, height: 8, "aria-hidden": true },
+  draw("svg", { width: 24, height: 8, "aria-hidden": "true" },
     draw("line", { x1: 0, x2: 24, y1: 4, y2: 4, style: `stroke: ${color}`, "stroke-width": 2, "stroke-dasharray": dash })), name);
 
 const figure = (title, svg) => make("figure", {}, make("figcaption", {}, title), svg);

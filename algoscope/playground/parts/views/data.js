@@ -113,8 +113,8 @@ function table(app) {
     const { x, y } = drawTask(app.dim, 1, 100 + seed++);
     addExample(app, x[0], y[0]);
   });
-  const box = make("div", { class: "table", tabindex: 0, role: "region", "aria-label": "Examples" },
-    make("table", { id: "examples" }, make("thead", {}, head), body));
+  const box = make("div", { class: "table", tabindex: 0, role: "region", "aria-label": "Table of examples" },
+    make("table", { id: "examples", "aria-label": "Examples" }, make("thead", {}, head), body));
   let shape = "";
   const follow = () => {
     const { x, y } = app.state;
