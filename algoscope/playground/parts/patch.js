@@ -87,7 +87,8 @@ export function mount(place, app) {
     const names = tokenNames(where.n), depth = transformer.numLayers;
     const fits = (cell) => {
       const [layer, token] = String(cell).split(",").map(Number);
-      return layer >= 0 && layer <= depth && token >= 0 && token < names.length;
+      return Number.isInteger(layer) && layer >= 0 && layer <= depth
+        && Number.isInteger(token) && token >= 0 && token < names.length;
     };
     cells = new Set(saved(app).filter(fits));
     const y = DONORS.find(({ id }) => id === donors.value).labels(where);

@@ -63,6 +63,10 @@ function toolbar(app) {
 }
 
 async function copyAddress(app) {
+  if (location.protocol === "about:") {
+    app.say("A frame has no address of its own: write the page to a file to share links.");
+    return;
+  }
   try {
     await navigator.clipboard.writeText(location.href);
     app.say("The link is copied. It opens this page in this state.");

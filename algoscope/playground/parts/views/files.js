@@ -5,7 +5,7 @@ import { loadDropped } from "../models.js";
 import { DamagedFile } from "../safetensors.js";
 import { useTable } from "./data.js";
 
-const MOST_BYTES = 200e6;
+const MOST_BYTES = 300e6;
 
 export function openButton(app) {
   const input = make("input", {
@@ -48,9 +48,9 @@ export async function useFiles(app, files) {
   const config = ending(".json"), weights = ending(".safetensors");
   const table = files.find((file) => /\.(csv|tsv|txt)$/i.test(file.name));
   try {
-    if (files.some((file) => file.size > MOST_BYTES)) throw new DamagedFile("The file is larger than 200 MB.");
+    if (files.some((file) => file.size > MOST_BYTES)) throw new DamagedFile("The file is larger than 300 MB.");
     if (config && weights) {
-      const model = loadDropped(await config.text(), await weights.arrayBuffer(), (name) => app.models.has(name));
+      const model = loadDropped(await config.text(), await weights.arrayBuffer(), (name) => app.dimOf(name) !== null);
       app.addModel(model);
     } else if (config || weights) {
       throw new DamagedFile("A model is two files: drop config.json and model.safetensors together.");
@@ -60,7 +60,8 @@ export async function useFiles(app, files) {
       throw new DamagedFile("Drop config.json with model.safetensors, or a table as .csv.");
     }
   } catch (error) {
-    if (!(error instanceof DamagedFile)) throw error;
-    app.say(error.message);
+    if (error instanceof DamagedFile) app.say(error.message);
+    else if (error instanceof DOMException || error instanceof RangeError) app.say("The browser cannot read these files.");
+    else throw error;
   }
 }
