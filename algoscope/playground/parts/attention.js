@@ -68,7 +68,7 @@ export function mount(place, app) {
     const hidden = run.hidden[layer], largest = typicalSize(hidden);
     const fitting = Math.floor((room - LABELS) / units.length);
     stateMap.show({
-      values: (r, c) => hidden[r * transformer.hidden + c], rows: names, columns: units, largest, bare: true, cell: Math.min(Math.max(fitting, 9), 15),
+      values: (r, c) => hidden[r * transformer.hidden + c], rows: names, columns: units, largest, bare: true, cell: Math.min(Math.max(fitting, 9), names.length > 25 ? 9 : 15),
     });
   }
   input.addEventListener("input", follow);

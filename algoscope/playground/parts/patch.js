@@ -10,6 +10,7 @@ import { heatmap } from "./heatmap.js";
 import { cellNumber, impliedWeights, openedModel, openedRun, runWhole, situation, tokenNames, whileOpen } from "./inside.js";
 
 const AT_ONCE = 20; // milliseconds of work before the page may answer again
+const LABELS = 60; // pixels for the names of rows
 const COLORED = "Color: how far the answer moves if that state alone is swapped, blue up and orange down; framed are those that are swapped.";
 
 export const DONORS = [
@@ -104,9 +105,10 @@ export function mount(place, app) {
     shown = { names, intact, single };
     const rows = Array.from({ length: depth + 1 }, (_, k) => (k ? `layer ${k}` : "input"));
     const given = donor.output.at(-1), marked = cells;
+    const side = Math.min(Math.max(Math.floor((place.clientWidth - LABELS) / names.length), 12), names.length > 25 ? 12 : 24);
     const drawEffects = () => map.show({
       values: (r, c) => (remembered.has(`${r},${c}`) ? single(r, c) - intact : 0), rows, columns: names, marked,
-      largest: Math.abs(given - intact) || 1, cell: names.length > 25 ? 12 : 24,
+      largest: Math.abs(given - intact) || 1, cell: side,
     });
     drawEffects();
     clearTimeout(working);

@@ -33,16 +33,16 @@ function path(frame, queries, answers) {
   }).join("");
 }
 
-// The inputs that were common in training, as a band.
+// The values of one input that were common in training, as a band.
 function training(app, frame) {
   if (!madeFor(app.model)) return [];
-  const edge = Math.min(radius(app.dim), frame.right);
+  const edge = Math.min(radius(1), frame.right);
   const { toX, toY } = frame;
   return [
     draw("rect", {
       class: "band", x: toX(-edge), y: toY(frame.top), width: toX(edge) - toX(-edge), height: frame.inner.height,
     }),
-    draw("text", { class: "note", x: toX(-edge) + 5, y: toY(-frame.top) - 7 }, "95 % of training inputs"),
+    draw("text", { class: "note", x: toX(-edge) + 5, y: toY(-frame.top) - 7 }, "95 % of training"),
   ];
 }
 
