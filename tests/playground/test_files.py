@@ -14,8 +14,9 @@ from algoscope.model.checkpoints import MODELS
 from algoscope.playground import play
 from algoscope.playground.play import PAGE, PARTS, assemble
 
-CONFIG = (MODELS / "linear-d1" / "config.json").read_bytes()
-WEIGHTS = (MODELS / "linear-d1" / "model.safetensors").read_bytes()
+HERE = MODELS / "linear-d1"
+CONFIG = (HERE / "config.json").read_bytes()
+WEIGHTS = (HERE / "model.safetensors").read_bytes()
 HOSTILE = (
     "<img src=x onerror=document.title='hacked'>",
     "</script><script>document.title='hacked'</script>",
@@ -104,6 +105,19 @@ def test_a_dropped_model_is_chosen_and_answers(default_file, browser, tmp_path):
         drop(watched, {"config.json": CONFIG, "model.safetensors": WEIGHTS})
         assert watched.state["model"] == "linear-d1 (2)"
         assert "the transformer linear-d1 (2) answers like least" in watched.sentence
+        assert watched.page.locator("#strip").is_hidden()  # it has no read-outs
+        whole = {path.name: path.read_bytes() for path in HERE.glob("*.*")}
+        drop(watched, dict(sorted(whole.items(), reverse=True)))
+        stopped = """(app) => ["linear-d1", "linear-d1 (3)"].map((name) => {
+          app.update({ model: name, layer: 2 });
+          return app.learner.ask([[0.7]])[0];
+        })"""
+        assert watched.page.locator("#strip").is_visible()
+        shipped, dropped = watched.evaluate(stopped)
+        assert dropped == pytest.approx(shipped, abs=1e-12)
+        model = {"config.json": CONFIG, "model.safetensors": WEIGHTS}
+        said = drop(watched, model | {"readouts.safetensors": WEIGHTS})
+        assert said == "The read-outs are not those of this model."
         written = Construction(SGD(learning_rate=0.2), 2, 4)
         save_construction(written, written.compile(), tmp_path)
         names = ("config.json", "model.safetensors")

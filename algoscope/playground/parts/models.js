@@ -50,6 +50,21 @@ export function loadDropped(configText, weights, isTaken) {
   return model;
 }
 
+// Return the read-outs of a model from the bytes of its readouts.safetensors.
+export function readReadOuts(bytes, { numLayers, hidden }) {
+  const tensors = readSafetensors(bytes);
+  const take = (name, shape) => {
+    const tensor = tensors.get(name);
+    if (!tensor || String(tensor.shape) !== String(shape)) throw new DamagedFile("The read-outs are not those of this model.");
+    return tensor.values;
+  };
+  const rows = (name) => {
+    const values = take(name, [numLayers + 1, hidden]);
+    return Array.from({ length: numLayers + 1 }, (_, layer) => values.subarray(layer * hidden, (layer + 1) * hidden));
+  };
+  return { center: rows("center"), weights: rows("weights"), offset: take("offset", [])[0] };
+}
+
 function makeModel(name, config, weights, { kind, readouts = null, program = null }) {
   const transformer = new Transformer(config.block, readSafetensors(weights));
   const { dim, maxExamples } = transformer;

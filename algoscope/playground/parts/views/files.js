@@ -1,7 +1,8 @@
-// Files that a user drops or opens: config.json with model.safetensors, or a table.
+// Files that a user drops or opens: config.json with model.safetensors, and its read-outs if
+// there are any, or a table.
 
 import { make } from "../dom.js";
-import { loadDropped } from "../models.js";
+import { loadDropped, readReadOuts } from "../models.js";
 import { DamagedFile } from "../safetensors.js";
 import { useTable } from "./data.js";
 
@@ -17,7 +18,7 @@ export function openButton(app) {
   });
   const press = () => input.click();
   return make("span", {}, input, make("button", {
-    type: "button", id: "open", onclick: press, title: "config.json with model.safetensors, or a table as CSV",
+    type: "button", id: "open", onclick: press, title: "config.json with model.safetensors (and readouts.safetensors), or a table as CSV",
   }, "Open a model"));
 }
 
@@ -44,13 +45,16 @@ export function acceptDrops(app) {
 
 // Use dropped files; whatever is wrong with them is said in one sentence.
 export async function useFiles(app, files) {
-  const ending = (end) => files.find((file) => file.name.toLowerCase().endsWith(end));
-  const config = ending(".json"), weights = ending(".safetensors");
+  const ending = (end, some = files) => some.find((file) => file.name.toLowerCase().endsWith(end));
+  const readouts = ending("readouts.safetensors");
+  const config = ending("config.json") ?? ending(".json");
+  const weights = ending("model.safetensors") ?? ending(".safetensors", files.filter((file) => file !== readouts));
   const table = files.find((file) => /\.(csv|tsv|txt)$/i.test(file.name));
   try {
     if (files.some((file) => file.size > MOST_BYTES)) throw new DamagedFile("The file is larger than 300 MB.");
     if (config && weights) {
       const model = loadDropped(await config.text(), await weights.arrayBuffer(), (name) => app.dimOf(name) !== null);
+      if (readouts) model.readouts = readReadOuts(await readouts.arrayBuffer(), model.transformer);
       app.addModel(model);
     } else if (config || weights) {
       throw new DamagedFile("A model is two files: drop config.json and model.safetensors together.");
