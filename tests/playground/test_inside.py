@@ -17,8 +17,8 @@ from algoscope.predictors.accelerated import newton_iterates
 PANELS = ("depth", "watch", "attention", "patch")
 ANSWERS = """async ([name, x, y, query]) => {
   const model = (await window.algoscope.ready).models.get(name);
-  const { askLayers, runExamples } = modules["inside.js"];
-  const run = runExamples(model, { x, y });
+  const { askLayers, runWhole } = modules["inside.js"];
+  const run = runWhole(model, { x, y, query: query.map(() => 9) });
   return askLayers(model, run, [query]).layers.map((each) => each[0]);
 }"""
 SWAPPED = """async ([name, x, y, other, query, cells]) => {

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support.browser import opened
 
+from algoscope.model import transformer
 from algoscope.model.layer import ACTIVATIONS, Block
 from algoscope.model.learner import InContextLearner
 from algoscope.model.tokens import encode_context
@@ -27,6 +28,13 @@ RUN = """async ([name, x, y]) => {
     hidden: run.hidden.map((each) => Array.from(each)),
     attention: run.attention.map((heads) => heads.map((each) => Array.from(each))),
   };
+}"""
+TIMED = """async ([name, x, y]) => {
+  const app = await window.algoscope.ready;
+  app.forward(name, x, y);
+  const started = performance.now();
+  app.forward(name, x, y);
+  return performance.now() - started;
 }"""
 
 
@@ -82,22 +90,31 @@ def every_model(tmp_path_factory):
 
 
 def test_every_shipped_and_compiled_model_computes_what_jax_does(
-    every_model, browser, rng
+    every_model, browser, rng, monkeypatch, record_property
 ):
+    """In float64 the same weights agree within 1e-10, whatever they are saved in.
+
+    JAX in float32 rounds in between. Where that is small, for d ≤ 2, the page agrees
+    with it within 1e-5; for d = 8 its own answers are farther from its exact ones.
+    """
+    monkeypatch.setattr(transformer, "UNROLLED_LAYERS", 0)  # it compiles at once
     page, path = every_model
     with opened(browser, path, width=800) as watched:
         for model in page.models:
             x, y = draw(rng, model.learner.dim, MOST)  # holds every prefix
             x, y = (np.float64(np.float32(each)) for each in (x, y))
-            exact = in_float64(model.learner)
-            apart = errors(watched.page, model.name, exact, x, y)
+            apart = errors(watched.page, model.name, in_float64(model.learner), x, y)
+            record_property(f"difference to JAX, {model.name}", max(apart.values()))
+            print(f"{model.name}: {max(apart.values()):.1e} from JAX in float64")
             assert max(apart.values()) < 1e-10, (model.name, apart)
-            if model.learner.transformer.w_e.dtype == jnp.float32:
-                # JAX rounds to float32 in between. For d = 8 that moves its own answers
-                # by more than 1e-5 near n = d, where data are nearly singular.
+            if model.name in ("linear-d1", "linear-d2"):
+                assert model.learner.transformer.w_e.dtype == jnp.float32
                 apart = errors(watched.page, model.name, model.learner, x, y)
-                limit = 1e-5 if model.learner.dim < 8 else 1e-4
-                assert max(apart.values()) < limit, (model.name, apart)
+                assert max(apart.values()) < 1e-5, (model.name, apart)
+        x, y = draw(rng, 8, MOST)
+        took = watched.page.evaluate(TIMED, ["linear-d8", x.tolist(), y.tolist()])
+        record_property("milliseconds, linear-d8 with 20 examples", took)
+        print(f"linear-d8 with {MOST} examples: {took:.0f} ms")
         assert watched.logged == []
 
 
@@ -120,20 +137,19 @@ def random_model(name: str, block: Block, dtype: str) -> PageModel:
     return PageModel(name, InContextLearner(biased, name), config)
 
 
-@pytest.mark.parametrize("imaginary", [False, True])
-@pytest.mark.parametrize("pre_norm", [False, True])
-def test_every_block_and_activation_computes_what_jax_does(
-    tmp_path, browser, rng, pre_norm, imaginary
-):
+def test_every_block_and_activation_computes_what_jax_does(tmp_path, browser, rng):
+    kinds = [(activation, True, False) for activation in ACTIVATIONS]
+    kinds += [("gelu", False, False), ("relu", False, True), ("gelu", True, True)]
     models = []
-    for activation in ACTIVATIONS:
+    for activation, pre_norm, imaginary in kinds:
         block = Block(
             pre_norm=pre_norm,
             activation=activation,  # pyright: ignore[reportArgumentType]
             attention_scale=0.7,
             imaginary_timestep=imaginary,
         )
-        models.append(random_model(activation, block, "float64"))
+        name = f"{activation}, {pre_norm}, {imaginary}"
+        models.append(random_model(name, block, "float64"))
     path = Playground(tuple(models)).write(tmp_path / "page.html")
     x, y = draw(rng, 2, 4)
     with opened(browser, path, width=800) as watched:

@@ -2,7 +2,9 @@
 
 import html
 import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 from support.playing import played
 
@@ -12,21 +14,29 @@ from algoscope.foundation.validation import InvalidValueError
 from algoscope.model.learner import InContextLearner
 from algoscope.playground import play
 from algoscope.playground.bundle import bundle
-from algoscope.playground.play import read_modules
+from algoscope.playground.play import PARTS, assemble, read_modules
+from algoscope.reporting.page import STYLE
 
 
-def test_without_arguments_it_has_trained_and_compiled_models(default_page):
-    assert default_page.names == (
-        "linear-d1",
-        "linear-d2",
-        "sgd-d1",
-        "sgd-d2",
-        "ridge-d1",
-        "ridge-d2",
-    )
-    assert len(default_page.html.encode()) < 3e6
-    for color in COLORS:
-        assert color in default_page.html
+def test_the_page_is_small_and_has_the_colors_of_the_figures(default_file):
+    text = default_file.read_bytes()
+    assert len(text) < 3e6
+    for place, color in enumerate(COLORS):
+        assert f"--color-{place}: {color};".encode() in text
+
+
+def shades(style: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the colors that a style sheet names, in the light and in the dark."""
+    blocks = re.findall(r":root[^{]*\{([^}]*)\}", style.read_text(encoding="utf-8"))
+    light, dark, *_ = (dict(re.findall(r"--(\S+): (#\w+);", each)) for each in blocks)
+    return light, dark
+
+
+def test_the_page_and_the_report_have_the_same_shades():
+    for ours, theirs in zip(shades(PARTS / "page.css"), shades(STYLE), strict=True):
+        assert ours["accent"] == theirs["link"]
+        for name in ("paper", "ink", "quiet", "line", "shade", "good", "bad"):
+            assert ours[name] == theirs[name], name
 
 
 def test_the_same_models_give_the_same_page_and_names_are_unique(tmp_path):
@@ -34,8 +44,10 @@ def test_the_same_models_give_the_same_page_and_names_are_unique(tmp_path):
     learner.save_pretrained(tmp_path / "mine")
     page = play("linear-d1", tmp_path / "mine", "linear-d1")
     assert page.names == ("linear-d1", "linear-d1 (2)", "linear-d1 (3)")
-    again = play("linear-d1", tmp_path / "mine", "linear-d1")
-    assert page.html == again.html
+    first, mine, second = (model.payload() for model in page.models)
+    assert assemble([first]) == assemble([second | {"name": "linear-d1"}])
+    assert mine["weights"] == first["weights"]
+    assert np.shape(mine["readouts"]["weights"]) == (5, 32)  # none are saved: fitted
     assert repr(page) == "Playground('linear-d1', 'linear-d1 (2)', 'linear-d1 (3)')"
 
 
@@ -44,18 +56,23 @@ def test_a_page_never_goes_through_a_link(tmp_path):
     target.write_text("mine")
     link = tmp_path / "page.html"
     link.symlink_to(target)
+    page = play("linear-d1")
+    page.__dict__["html"] = "<p>a page</p>"  # as if it were computed
     with pytest.raises(DamagedFileError, match="is a link, not a regular file"):
-        play("linear-d1").write(link)
+        page.write(link)
     assert target.read_text() == "mine"
     assert link.is_symlink()
 
 
-def test_a_notebook_shows_the_page_in_a_frame(default_page, browser, tmp_path):
-    shown = default_page._repr_html_()
+def test_a_notebook_shows_the_page_in_a_frame(default_file, browser, tmp_path):
+    whole = default_file.read_text(encoding="utf-8")
+    page = play("linear-d1")
+    page.__dict__["html"] = whole  # as if it were computed
+    shown = page._repr_html_()
     assert shown.startswith('<iframe srcdoc="')
     inside = re.search(r'srcdoc="([^"]*)"', shown)
     assert inside
-    assert html.unescape(inside[1]) == default_page.html
+    assert html.unescape(inside[1]) == whole
     notebook = tmp_path / "notebook.html"
     notebook.write_text(f"<!doctype html><meta charset=utf-8><body>{shown}</body>")
     with browser.new_context() as context:
@@ -65,8 +82,15 @@ def test_a_notebook_shows_the_page_in_a_frame(default_page, browser, tmp_path):
         page.goto(notebook.as_uri())
         frame = page.frame_locator("iframe")
         frame.locator("#sentence strong").first.wait_for()
+        before = frame.locator("#sentence").inner_text()
+        assert "answers like least squares" in before
         frame.locator("[data-preset=outlier]").click()
-        assert "examples" in frame.locator("#sentence").inner_text()
+        assert frame.locator("#sentence").inner_text() != before
+        frame.locator("#copy").click()
+        said = frame.locator("#status").inner_text()
+        assert said.startswith("A frame has no address of its own")
+        frame.locator("#undo").click()
+        assert frame.locator("#sentence").inner_text() == before
         assert failed == []
 
 
@@ -118,25 +142,39 @@ def test_no_part_builds_markup_from_text_or_reaches_outside():
         assert "</script" not in source, path
 
 
-LIKE = {
-    "linear-d1": "answers like least squares",
-    "linear-d2": "answers like least squares",
-    "sgd-d1": "answers like SGD",
-    "sgd-d2": "answers like SGD",
-    "ridge-d1": "answers like ridge regression",
-    "ridge-d2": "answers like ridge regression",
-    "knn": "you see nearest neighbors itself",
-    "ols": "you see least squares itself",
+WHICH = {  # the button to press, and what the learner behind it is
+    "linear-d1": "least squares",
+    "sgd-d1": "SGD",
+    "ridge-d1": "ridge regression",
+    "knn": "nearest neighbors",
+    "ols": "least squares",
+    "linear-d2": "least squares",
+    "sgd-d2": "SGD",
+    "ridge-d2": "ridge regression",
+    "sgd": "SGD",
 }
+
+
+def reader(sentence: str) -> str | None:
+    """Return the one algorithm that a reader of the sentence alone would name."""
+    found = re.search("(?:answers like|you see) ([a-zA-Z ]+?)(?: itself)?:", sentence)
+    return None if found is None or "none of" in found[1] else found[1]
 
 
 def test_the_sentence_alone_says_which_algorithm_it_is(default_file, browser):
     with played(browser, default_file) as watched:
-        for name, words in LIKE.items():
-            watched.evaluate("(app, name) => app.choose(name)", name)
-            assert words in watched.sentence, name
-            bold = watched.page.locator("#sentence strong").first.inner_text()
-            assert words.removesuffix(" itself").endswith(bold)
+        page = watched.page
+        assert reader(watched.sentence) == "least squares"  # before anything is pressed
+        for name, algorithm in WHICH.items():
+            if name.endswith("-d2"):
+                page.locator("input[name=inputs][value='2']").check()
+            page.locator(f"input[name=learner][value={name}]").check()
+            assert reader(watched.sentence) == algorithm, name
+            bold = page.locator("#sentence strong").first.inner_text()
+            assert bold == algorithm
+        page.locator("input[name=learner][value=linear-d2]").check()
+        page.locator("#shift-x").fill("1")  # ten times the inputs of training
+        assert reader(watched.sentence) is None
 
 
 def test_the_tour_tells_the_story_with_the_page(default_file, browser):

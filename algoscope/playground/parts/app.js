@@ -3,11 +3,11 @@
 import { PRESETS, drawTask } from "./datasets.js";
 import { distances } from "./distances.js";
 import { learn } from "./learners.js";
-import { forward, loadEmbedded } from "./models.js";
+import { forward, freeName, loadEmbedded } from "./models.js";
 import { textbook, textbookPrefixes } from "./predictors.js";
 import { mountPanels, mountScreen } from "./screen.js";
 import { shifted } from "./shifts.js";
-import { History, decodeState, defaultState, encodeState, firstQuery } from "./state.js";
+import { History, MOST_EXAMPLES, decodeState, defaultState, encodeState, firstQuery } from "./state.js";
 import { encode } from "./transformer.js";
 
 const MOST_TEXTBOOK_EXAMPLES = 40;
@@ -23,13 +23,19 @@ function writtenParameter(model) {
   const { algorithm, parameters } = model?.config.construction ?? {};
   const value = algorithm === "ridge" ? parameters?.penalty : parameters?.learning_rate;
   const known = textbook(algorithm)?.parameter;
-  return known && value >= known.low && value <= known.high ? { [algorithm]: value } : {};
+  const fits = known && typeof value === "number" && value >= known.low && value <= known.high;
+  return fits ? { [algorithm]: value } : {};
 }
 
 export class App {
   constructor(models) {
-    this.models = new Map(models.map((model) => [model.name, model]));
+    this.models = new Map();
+    for (const model of models) { // none may be taken for a textbook predictor
+      const name = textbook(model.name) ? freeName(model.name, (each) => this.dimOf(each) !== null) : model.name;
+      this.models.set(name, { ...model, name });
+    }
     this.listeners = new Set();
+    this.kept = {}; // what was computed for the present state
     this.remembered = new Map(); // the examples of each number of inputs
     this.usual = defaultState(models[0].name, firstPoints(models[0].dim));
     this.state = decodeState(location.hash.slice(1), this.usual, (id) => this.dimOf(id))
@@ -62,7 +68,7 @@ export class App {
 
   // The most examples that the chosen learner takes.
   get mostExamples() {
-    return this.model?.maxExamples ?? MOST_TEXTBOOK_EXAMPLES;
+    return Math.min(this.model?.maxExamples ?? MOST_TEXTBOOK_EXAMPLES, MOST_EXAMPLES);
   }
 
   // How many inputs a learner has; 0 for any number, null for an unknown one.
@@ -79,6 +85,10 @@ export class App {
       this.history.add(text);
       this.show(text);
     }
+    this.tell();
+  }
+
+  tell() {
     for (const listener of this.listeners) listener(this.state);
   }
 
@@ -116,7 +126,7 @@ export class App {
     this.isMoving = false;
     this.derive();
     this.show(encodeState(state));
-    for (const listener of this.listeners) listener(state);
+    this.tell();
     return true;
   }
 
@@ -141,14 +151,18 @@ export class App {
   show(text) {
     try {
       history.replaceState(null, "", `#${text}`);
-    } catch {
-      this.address = text;
-    }
+    } catch { /* a frame without an address: undo works, links do not */ }
   }
 
+  // Compute the examples that the learner sees, and forget what depended on others.
   derive() {
-    Object.assign(this.state, shifted(this.state.points, this.state.shift));
-    this.kept = {};
+    const { state } = this;
+    Object.assign(state, shifted(state.points, state.shift));
+    const { x, y, model, layer, shown, parameter, shift } = state;
+    const learned = JSON.stringify([x, y, model, layer, shown, parameter, shift, this.models.size]);
+    if (learned !== this.learned) this.kept = {};
+    this.learned = learned;
+    this.kept.opened = null; // it has the query in it
   }
 }
 

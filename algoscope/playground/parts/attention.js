@@ -3,9 +3,10 @@
 
 import { make } from "./dom.js";
 import { heatmap } from "./heatmap.js";
-import { cellNumber, openedModel, runWhole, situation, tokenNames, whileOpen } from "./inside.js";
+import { cellNumber, openedModel, openedRun, situation, tokenNames, whileOpen } from "./inside.js";
 
 const HINT = "Point at a cell, or go through a map with the arrow keys.";
+const LABELS = 40; // pixels for the names of rows
 
 export function mount(place, app) {
   const input = make("input", { type: "range", id: "attention-layer", min: 1, step: 1, value: 1 });
@@ -15,7 +16,7 @@ export function mount(place, app) {
   const states = make("figure", {});
   place.append(
     make("label", { class: "slider" }, make("span", {}, "Layer"), input, named),
-    make("p", { class: "quiet" }, "A row is the token that looks, a column the token that is looked at. Darker is more attention; each row adds up to 1, less what goes to an imaginary token in compiled learners."),
+    make("p", { class: "quiet" }, "A row is the token that looks, a column the token that is looked at. The stronger the color, the more attention; each row adds up to 1, less what goes to an imaginary token in compiled learners."),
     told, heads, states,
   );
   const kept = new Map(); // maps by head, so that the keyboard keeps its place
@@ -50,10 +51,11 @@ export function mount(place, app) {
     input.max = transformer.numLayers;
     const layer = Math.min(Math.max(Number(input.value), 1), transformer.numLayers);
     named.textContent = `${layer} of ${transformer.numLayers}`;
-    const run = runWhole(model, where, { attention: true });
+    const run = openedRun(app, model);
     const names = tokenNames(where.n);
     shown = { model, run, layer, names };
-    const cell = names.length > 25 ? 8 : names.length > 13 ? 11 : 15;
+    const room = place.clientWidth, isNarrow = room < 480;
+    const cell = names.length > 25 ? 8 : names.length > 13 || isNarrow ? 11 : 15;
     run.attention[layer - 1].forEach((weights, head) => {
       const map = mapOf(head);
       heads.append(make("figure", {}, make("figcaption", {}, `Head ${head + 1}`), map.element));
@@ -64,7 +66,10 @@ export function mount(place, app) {
     const units = Array.from({ length: transformer.hidden }, (_, k) => k + 1);
     states.replaceChildren(make("figcaption", {}, `Hidden states after layer ${layer}: a row per token, a column for each of ${units.length} units; blue is positive, orange negative.`), stateMap.element);
     const hidden = run.hidden[layer], largest = typicalSize(hidden);
-    stateMap.show({ values: (r, c) => hidden[r * transformer.hidden + c], rows: names, columns: units, largest, bare: true });
+    const fitting = Math.floor((room - LABELS) / units.length);
+    stateMap.show({
+      values: (r, c) => hidden[r * transformer.hidden + c], rows: names, columns: units, largest, bare: true, cell: Math.min(Math.max(fitting, 9), names.length > 25 ? 9 : 15),
+    });
   }
   input.addEventListener("input", follow);
   whileOpen(place, app, follow);

@@ -7,7 +7,7 @@
 import { chart, path } from "./chart.js";
 import { randomNumbers } from "./datasets.js";
 import { draw, make, shortNumber, slider } from "./dom.js";
-import { askLayers, cellNumber, impliedWeights, openedModel, runExamples, situation, whileOpen } from "./inside.js";
+import { askLayers, cellNumber, impliedWeights, openedModel, openedRun, runWhole, situation, whileOpen } from "./inside.js";
 import { gdIterates, newtonIterates } from "./iterates.js";
 import { olsWeights } from "./predictors.js";
 
@@ -24,9 +24,8 @@ export function probes(dim) {
 // Return { run, ols, gd, newton, weights, nearest, spd, own }: weights after every layer or step,
 // how many steps are nearest to each layer, and SPD, the squared distance of predictions to
 // those of least squares, over d; `own` is that of the learner's own answers.
-export function walk(model, where, rate = RATE) {
+export function walk(model, where, rate = RATE, run = runWhole(model, where)) {
   const { dim } = model, queries = probes(dim);
-  const run = runExamples(model, where);
   const { layers, own } = askLayers(model, run, queries);
   const depth = layers.length - 1;
   const ols = olsWeights(where.x, where.y, dim);
@@ -60,8 +59,11 @@ export function mount(place, app) {
     label: "Rate c of GD", low: 0.1, high: 1.9, step: 0.1, id: "depth-rate", show: (value) => value.toFixed(1),
     onmove: (value, lasting) => app.update({ panels: { ...app.state.panels, depth: { rate: value } } }, { lasting }),
   });
-  const note = make("p", { class: "quiet" });
-  place.append(make("label", { class: "slider" }, make("span", {}, "After layer"), input, named), sentence, charts, rate.element, note);
+  const note = make("p", { class: "quiet" }), key = make("p", { class: "keys" });
+  place.append(
+    make("div", { class: "sliders" }, make("label", { class: "slider" }, make("span", {}, "After layer"), input, named), rate.element),
+    sentence, key, charts, note,
+  );
   input.addEventListener("input", () => app.update({ layer: Number(input.value) }, { lasting: false }));
   input.addEventListener("change", () => app.update({ layer: Number(input.value) }));
 
@@ -71,6 +73,8 @@ export function mount(place, app) {
     if (!model) {
       sentence.textContent = "No model here takes this many inputs.";
       charts.replaceChildren();
+      key.replaceChildren();
+      note.textContent = "";
       return;
     }
     const depth = model.transformer.numLayers, where = situation(app, model);
@@ -80,8 +84,9 @@ export function mount(place, app) {
     input.setAttribute("aria-valuetext", layer ? `layer ${layer} of ${depth}` : "the input");
     const kept = Number(app.state.panels.depth?.rate), chosen = kept >= 0.1 && kept <= 1.9 ? kept : RATE;
     rate.set(chosen);
-    const found = walk(model, where, chosen);
+    const found = walk(model, where, chosen, openedRun(app, model));
     sentence.textContent = inWords(model, found, layer, where);
+    key.replaceChildren(...[...LINES, LEAST_SQUARES, ...(model.readouts ? [OWN] : [])].map(keyOf));
     charts.replaceChildren(
       ...(model.dim === 1 ? [curves(model, found, layer, where)] : []),
       ...(model.dim <= 2 ? [model.dim === 1 ? slopes(found, layer) : vectors(found, layer)] : []),
@@ -109,12 +114,14 @@ const LINES = [
   { id: "newton", name: "Newton", color: "var(--color-2)", dash: "2 3" },
 ];
 
-function figure(title, svg, lines) {
-  const key = make("figcaption", {}, title, lines.map(({ name, color, dash }) => make("span", { class: "key" },
-    draw("svg", { width: 24, height: 8, "aria-hidden": true },
-      draw("line", { x1: 0, x2: 24, y1: 4, y2: 4, style: `stroke: ${color}`, "stroke-width": 2, "stroke-dasharray": dash })), name)));
-  return make("figure", {}, key, svg);
-}
+const LEAST_SQUARES = { name: "least squares", color: "var(--ink)", dash: "6 4" };
+const OWN = { name: "its own answers", color: "var(--quiet)", dash: "1 4" };
+
+const keyOf = ({ name, color, dash }) => make("span", { class: "key" },
+  draw("svg", { width: 24, height: 8, "aria-hidden": "true" },
+    draw("line", { x1: 0, x2: 24, y1: 4, y2: 4, style: `stroke: ${color}`, "stroke-width": 2, "stroke-dasharray": dash })), name);
+
+const figure = (title, svg) => make("figure", {}, make("figcaption", {}, title), svg);
 
 // d = 1: the function after each layer, over the examples.
 function curves(model, found, layer, where) {
@@ -132,13 +139,11 @@ function curves(model, found, layer, where) {
     if (depth !== layer) into.append(draw("path", { d: curve(answers), class: "faint", style: "stroke: var(--color-0)" }));
   });
   into.append(
-    draw("path", { d: curve(line), class: "line", style: "stroke: var(--ink, currentColor)", "stroke-dasharray": "6 4" }),
+    draw("path", { d: curve(line), class: "line", style: "stroke: var(--ink)", "stroke-dasharray": "6 4" }),
     draw("path", { d: curve(layers[layer]), class: "line thick", style: "stroke: var(--color-0)" }),
     ...where.x.map(([each], t) => draw("circle", { cx: x(each), cy: y(clip(where.y[t])), r: 3.5, class: "dot" })),
   );
-  return figure("The function", svg, [
-    { name: `after layer ${layer}`, color: "var(--color-0)" }, { name: "least squares", color: "var(--ink, currentColor)", dash: "6 4" },
-  ]);
+  return figure(`The function after layer ${layer}; faint: after the others`, svg);
 }
 
 // d = 1: the slope after every layer or step.
@@ -150,9 +155,9 @@ function slopes(found, layer) {
     label: "The slope after every layer or step", xs: [0, found.weights.length - 1], ys: [low - room, high + room],
     xLabel: "layer or step", yLabel: "implied weight", whole: true,
   });
-  into.append(draw("line", { x1: x(0), x2: x(found.weights.length - 1), y1: y(found.ols[0]), y2: y(found.ols[0]), class: "line", style: "stroke: var(--ink, currentColor)", "stroke-dasharray": "6 4" }));
+  into.append(draw("line", { x1: x(0), x2: x(found.weights.length - 1), y1: y(found.ols[0]), y2: y(found.ols[0]), class: "line", style: "stroke: var(--ink)", "stroke-dasharray": "6 4" }));
   for (const { id, color, dash } of LINES) series(into, all[id].map(([w], k) => [x(k), y(w)]), color, dash, id === "layers" ? layer : -1);
-  return figure("The slope walks to that of least squares", svg, [...LINES, { name: "least squares", color: "var(--ink, currentColor)", dash: "6 4" }]);
+  return figure(`The slope: after layer ${layer} it is ${cellNumber(found.weights[layer][0])}, that of least squares ${cellNumber(found.ols[0])}`, svg);
 }
 
 // d = 2: the weight vector after every layer or step.
@@ -165,13 +170,13 @@ function vectors(found, layer) {
     return [low - room, high + room];
   };
   const { svg, layer: into, x, y } = chart({
-    height: 300, label: "The weight vector after every layer or step", xs: range(0), ys: range(1), xLabel: "w₁", yLabel: "w₂",
+    label: "The weight vector after every layer or step", xs: range(0), ys: range(1), xLabel: "w₁", yLabel: "w₂",
   });
   for (const { id, color, dash } of LINES) series(into, all[id].map(([a, b]) => [x(a), y(b)]), color, dash, id === "layers" ? layer : -1);
   const [a, b] = [x(found.ols[0]), y(found.ols[1])];
-  into.append(draw("path", { d: `M${a - 6} ${b}H${a + 6}M${a} ${b - 6}V${b + 6}`, class: "line", style: "stroke: var(--ink, currentColor)" }),
+  into.append(draw("path", { d: `M${a - 6} ${b}H${a + 6}M${a} ${b - 6}V${b + 6}`, class: "line", style: "stroke: var(--ink)" }),
     draw("text", { x: a + 8, y: b - 6, class: "tick" }, "OLS"));
-  return figure(`The weight vector walks to least squares: after layer ${layer} it is (${found.weights[layer].map(cellNumber).join(", ")})`, svg, LINES);
+  return figure(`The weight vector: after layer ${layer} it is (${found.weights[layer].map(cellNumber).join(", ")})`, svg);
 }
 
 function distances({ spd, own }, layer) {
@@ -182,8 +187,8 @@ function distances({ spd, own }, layer) {
     xLabel: "layer or step", yLabel: "SPD / d", logY: true, whole: true,
   });
   for (const { id, color, dash } of LINES) series(into, spd[id].map((each, k) => [x(k), y(each)]), color, dash, id === "layers" ? layer : -1);
-  into.append(draw("line", { x1: x(0), x2: x(spd.layers.length - 1), y1: y(own), y2: y(own), class: "line", style: "stroke: var(--quiet, gray)", "stroke-dasharray": "1 4" }));
-  return figure("Distance to least squares", svg, [...LINES, { name: "its own answers", color: "var(--quiet, gray)", dash: "1 4" }]);
+  into.append(draw("line", { x1: x(0), x2: x(spd.layers.length - 1), y1: y(own), y2: y(own), class: "line", style: "stroke: var(--quiet)", "stroke-dasharray": "1 4" }));
+  return figure("Distance to least squares", svg);
 }
 
 function series(into, points, color, dash, marked) {

@@ -61,7 +61,11 @@ function answersOf(learner, queries) {
   return learner.answers;
 }
 
-const meanSquare = (a, b) => a.reduce((sum, each, i) => sum + (each - b[i]) ** 2, 0) / a.length;
+// ∞ where answers overflow.
+function meanSquare(a, b) {
+  const found = a.reduce((sum, each, i) => sum + (each - b[i]) ** 2, 0) / a.length;
+  return Number.isNaN(found) ? Infinity : found;
+}
 
 // Return the distance to each textbook predictor, and to zero, after the first n examples,
 // after all of them for n = null.
@@ -112,6 +116,9 @@ export function sentence(app, { found, size }) {
   }
   const stopped = state.layer !== null && app.model.readouts ? `, stopped after layer ${state.layer},` : "";
   const who = `With these ${examples} the transformer ${nameOf(state.model)}${stopped} `;
+  if (!Number.isFinite(size)) {
+    return [who, "gives answers that are too large to be compared."];
+  }
   if (first.distance > LIKE * Math.max(size, 1e-12)) {
     const ols = sorted.find(({ id }) => id === "ols");
     if (first === ols) {
@@ -125,6 +132,6 @@ export function sentence(app, { found, size }) {
       named(second.id), ` (${far(second)}): these examples do not tell them apart.`];
   }
   const other = sorted.find(({ id }) => id === (first.id === "ols" ? "sgd" : "ols"));
-  return [who, "answers like ", named(first.id), `: it is ${far(first)} from it and ${far(other)} from `,
+  return [who, "answers like ", named(first.id), `: ${far(first)} from it, and ${far(other)} from `,
     named(other.id), "."];
 }

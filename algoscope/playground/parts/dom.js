@@ -20,6 +20,10 @@ export const make = (tag, attributes, ...children) =>
 export const draw = (tag, attributes, ...children) =>
   fill(document.createElementNS(SVG, tag), attributes, children);
 
+// The key of a line: a short piece of it, as its class draws it.
+export const swatch = (kind) => draw("svg", { class: "swatch", viewBox: "0 0 22 8", "aria-hidden": "true" },
+  draw("path", { class: `line ${kind}`, d: "M1 4L21 4" }));
+
 // A labelled slider: { element, set(value) }. With `log`, equal steps are equal factors.
 export function slider({ label, low, high, step = 0.01, log = false, whole = false, show, onmove, id }) {
   const to = log ? Math.log10 : (value) => value;

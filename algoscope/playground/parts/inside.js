@@ -29,22 +29,47 @@ export function situation(app, model) {
   return { x: app.state.x.slice(0, n), y: app.state.y.slice(0, n), query: app.state.query, n };
 }
 
+const REST = 5; // how many times as long as a panel took to draw the next one waits in a gesture
+const waiting = new Set(); // panels to draw, in turn
+let isAsked = false, resumes = 0;
+
+// Draw the panels that wait, all of them unless a gesture is under way.
+export function drawWaiting(app) {
+  isAsked = false;
+  for (const panel of waiting) {
+    const started = performance.now();
+    if (app.isMoving && started < resumes) break;
+    waiting.delete(panel);
+    panel();
+    resumes = performance.now() + REST * (performance.now() - started);
+  }
+  if (waiting.size) askToDraw(app);
+}
+
+function askToDraw(app) {
+  if (!isAsked) requestAnimationFrame(() => drawWaiting(app));
+  isAsked = true;
+}
+
 // Call `follow` now, and after changes of the state while the panel is open, at most once
-// per frame.
+// per frame. While a gesture is under way, open panels take turns, so that the plot that
+// is dragged in stays fluent.
 export function whileOpen(place, app, follow) {
   const details = place.closest("details");
-  let waiting = false;
+  const panel = () => { if (details.open) follow(); };
   const later = () => {
-    if (waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => {
-      waiting = false;
-      if (details.open) follow();
-    });
+    waiting.add(panel);
+    askToDraw(app);
   };
   app.subscribe(later);
   details.addEventListener("toggle", later);
   follow();
+}
+
+// The run of the opened model on the page's examples and query, shared by the panels.
+export function openedRun(app, model) {
+  app.kept.opened ??= runWhole(model, situation(app, model), { attention: true });
+  return app.kept.opened;
 }
 
 // Run the whole sequence, the query included.
@@ -52,16 +77,12 @@ export function runWhole(model, { x, y, query }, options) {
   return model.transformer.run(encode([...x, query], [...y, 0], model.dim), options);
 }
 
-// Run the examples alone, to ask many queries after them.
-export function runExamples(model, { x, y }, options) {
-  return model.transformer.run(encode(x, y, model.dim, true), options);
-}
-
-// What a model answers to queries: { layers: [ℓ][query], own: [query] }, after every layer
-// and in the end. Without a read-out for each layer, that of the last is used for all.
+// What a model answers to queries after the examples of a whole run: { layers: [ℓ][query],
+// own: [query] }, after every layer and in the end. Without a read-out for each layer, that
+// of the last is used for all.
 export function askLayers(model, run, queries) {
   const { transformer, readouts } = model;
-  const { hidden, output } = transformer.ask(run, queries, run.time, { layers: true });
+  const { hidden, output } = transformer.ask(run, queries, run.time - 1, { layers: true });
   const layers = hidden.map((states, layer) => (readouts
     ? readOut(readouts, layer, states, transformer.hidden)
     : lastReadOut(transformer, states)));

@@ -20,6 +20,11 @@ export function toggleShown(app, id) {
 // The learners to draw beside the chosen one: [{ id, kind, learner }], where `kind` names
 // their color.
 export function learnersBeside(app) {
+  app.kept.beside ??= learnAllBeside(app);
+  return app.kept.beside;
+}
+
+function learnAllBeside(app) {
   const { shown, model, x, y } = app.state;
   const found = TEXTBOOK.filter(({ id }) => shown.includes(id)).map(({ id }) => ({ id, kind: id }));
   for (const [id, each] of app.models) {

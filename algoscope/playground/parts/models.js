@@ -10,7 +10,15 @@
 import { DamagedFile, readSafetensors } from "./safetensors.js";
 import { Transformer, encode } from "./transformer.js";
 
-export const LONGEST_NAME = 60;
+const LONGEST_NAME = 60, MOST_CONFIG = 1_000_000, MOST_INPUTS = 64;
+
+// A name that can be shown and that no other learner of the page has.
+export function freeName(given, isTaken) {
+  const short = [...given.toWellFormed().trim()].slice(0, LONGEST_NAME).join("") || "your model";
+  let name = short;
+  for (let copy = 2; isTaken(name); copy++) name = `${short} (${copy})`;
+  return name;
+}
 
 async function unpack(base64) {
   const packed = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
@@ -24,7 +32,8 @@ export async function loadEmbedded(payload) {
 }
 
 // Return a model from the text of its config.json and the bytes of its weights.
-export function loadDropped(configText, weights, taken) {
+export function loadDropped(configText, weights, isTaken) {
+  if (configText.length > MOST_CONFIG) throw new DamagedFile("config.json is too long for a model's.");
   let config;
   try {
     config = JSON.parse(configText);
@@ -34,11 +43,26 @@ export function loadDropped(configText, weights, taken) {
   if (config === null || typeof config !== "object" || Array.isArray(config)) {
     throw new DamagedFile("config.json is not a JSON object.");
   }
-  const given = typeof config.name === "string" && config.name ? config.name : "your model";
-  let name = given.slice(0, LONGEST_NAME);
-  for (let copy = 2; taken(name); copy++) name = `${given.slice(0, LONGEST_NAME)} (${copy})`;
+  const name = freeName(typeof config.name === "string" ? config.name : "", isTaken);
   const kind = config.construction || config.operands ? "compiled" : "trained";
-  return makeModel(name, config, weights, { kind });
+  const model = makeModel(name, config, weights, { kind });
+  if (model.dim > MOST_INPUTS) throw new DamagedFile(`The model has ${model.dim} inputs; this page takes at most ${MOST_INPUTS}.`);
+  return model;
+}
+
+// Return the read-outs of a model from the bytes of its readouts.safetensors.
+export function readReadOuts(bytes, { numLayers, hidden }) {
+  const tensors = readSafetensors(bytes);
+  const take = (name, shape) => {
+    const tensor = tensors.get(name);
+    if (!tensor || String(tensor.shape) !== String(shape)) throw new DamagedFile("The read-outs are not those of this model.");
+    return tensor.values;
+  };
+  const rows = (name) => {
+    const values = take(name, [numLayers + 1, hidden]);
+    return Array.from({ length: numLayers + 1 }, (_, layer) => values.subarray(layer * hidden, (layer + 1) * hidden));
+  };
+  return { center: rows("center"), weights: rows("weights"), offset: take("offset", [])[0] };
 }
 
 function makeModel(name, config, weights, { kind, readouts = null, program = null }) {

@@ -7,9 +7,10 @@ import { chart, path } from "./chart.js";
 import { draw, make, signed } from "./dom.js";
 import { probes } from "./depth.js";
 import { heatmap } from "./heatmap.js";
-import { cellNumber, impliedWeights, openedModel, runExamples, runWhole, situation, tokenNames, whileOpen } from "./inside.js";
+import { cellNumber, impliedWeights, openedModel, openedRun, runWhole, situation, tokenNames, whileOpen } from "./inside.js";
 
 const AT_ONCE = 20; // milliseconds of work before the page may answer again
+const LABELS = 60; // pixels for the names of rows
 const COLORED = "Color: how far the answer moves if that state alone is swapped, blue up and orange down; framed are those that are swapped.";
 
 export const DONORS = [
@@ -40,7 +41,7 @@ export function mount(place, app) {
   const clear = make("button", { type: "button", id: "patch-clear" }, "Swap nothing");
   const sentence = make("p", { id: "patch-sentence", class: "say", role: "status" });
   const told = make("p", { id: "patch-told", class: "quiet" });
-  const figures = make("div", { class: "charts" });
+  const figures = make("div", { class: "implied" });
   let cells = new Set(saved(app)), shown = null, working = 0;
   const map = heatmap({
     label: "Swap a hidden state: rows are layers, columns are tokens", signed: true, cell: 24,
@@ -48,9 +49,7 @@ export function mount(place, app) {
   });
   place.append(
     make("div", { class: "watch-bar" }, make("label", {}, "Click a hidden state, layer × token, to take it from a second dataset: ", donors), clear),
-    sentence,
-    make("figure", {}, make("figcaption", {}, COLORED), map.element),
-    told, figures,
+    sentence, make("div", { class: "maps" }, make("figure", { class: "effects" }, make("figcaption", {}, COLORED), map.element, told), figures),
   );
 
   function toggle(cell) {
@@ -89,34 +88,37 @@ export function mount(place, app) {
     const names = tokenNames(where.n), depth = transformer.numLayers;
     const fits = (cell) => {
       const [layer, token] = String(cell).split(",").map(Number);
-      return layer >= 0 && layer <= depth && token >= 0 && token < names.length;
+      return Number.isInteger(layer) && layer >= 0 && layer <= depth
+        && Number.isInteger(token) && token >= 0 && token < names.length;
     };
     cells = new Set(saved(app).filter(fits));
     const y = DONORS.find(({ id }) => id === donors.value).labels(where);
     const donor = runWhole(model, { ...where, y }), size = transformer.hidden;
-    const answer = (some) => runWhole(model, where, { edit: swapping(some, donor, size) }).output.at(-1);
-    const intact = answer([]), remembered = new Map();
+    const patched = (some) => runWhole(model, where, { edit: swapping(some, donor, size) });
+    const whole = openedRun(app, model), mended = cells.size ? patched(cells) : whole;
+    const intact = whole.output.at(-1), remembered = new Map();
     const single = (r, c) => {
       const cell = `${r},${c}`;
-      if (!remembered.has(cell)) remembered.set(cell, answer([cell]));
+      if (!remembered.has(cell)) remembered.set(cell, patched([cell]).output.at(-1));
       return remembered.get(cell);
     };
     shown = { names, intact, single };
     const rows = Array.from({ length: depth + 1 }, (_, k) => (k ? `layer ${k}` : "input"));
     const given = donor.output.at(-1), marked = cells;
+    const side = Math.min(Math.max(Math.floor((place.clientWidth - LABELS) / names.length), 12), names.length > 25 ? 12 : 24);
     const drawEffects = () => map.show({
       values: (r, c) => (remembered.has(`${r},${c}`) ? single(r, c) - intact : 0), rows, columns: names, marked,
-      largest: Math.abs(given - intact) || 1, cell: names.length > 25 ? 12 : 24,
+      largest: Math.abs(given - intact) || 1, cell: side,
     });
     drawEffects();
     clearTimeout(working);
     if (!app.isMoving) fillIn(rows.flatMap((_, r) => names.map((_, c) => [r, c])), single, drawEffects);
-    const moved = cells.size ? answer(cells) : intact;
+    const moved = mended.output.at(-1);
     const share = (moved - intact) / (given - intact || 1);
     sentence.textContent = cells.size
       ? `With ${cells.size === 1 ? "one state" : `${cells.size} states`} swapped the answer at the query goes from ${signed(intact)} to ${signed(moved)}: ${Math.round(100 * share)} % of the way to ${signed(given)}, the answer for the second dataset.`
       : `Nothing is swapped: the answer at the query is ${signed(intact)}; for the second dataset it is ${signed(given)}.`;
-    figures.replaceChildren(...(model.dim <= 2 ? [implied(model, where, y, donor, cells)] : []));
+    figures.replaceChildren(...(model.dim <= 2 ? [implied(model, { intact: whole, "second dataset": donor, patched: mended })] : []));
   }
   whileOpen(place, app, follow);
 }
@@ -128,25 +130,21 @@ const saved = (app) => {
 
 // The weights that the learner implies: intact, for the second dataset, and patched. The
 // states of the examples are swapped; one of the query changes only its own answer.
-function implied(model, where, y, donor, cells) {
-  const { transformer } = model, queries = probes(model.dim);
-  const weights = (run) => impliedWeights(queries, [...transformer.ask(run, queries)]);
-  const found = {
-    intact: weights(runExamples(model, where)),
-    "second dataset": weights(runExamples(model, { ...where, y })),
-    patched: weights(runExamples(model, where, { edit: swapping(cells, donor, transformer.hidden) })),
-  };
+function implied({ transformer, dim }, runs) {
+  const queries = probes(dim);
+  const weights = (run) => impliedWeights(queries, [...transformer.ask(run, queries, run.time - 1)]);
+  const found = Object.fromEntries(Object.entries(runs).map(([name, run]) => [name, weights(run)]));
   const pairs = Object.values(found).map((w) => [w[0], w[1] ?? 0]);
   const reach = 1.2 * Math.max(0.5, ...pairs.flat().map(Math.abs));
-  const one = model.dim === 1;
+  const one = dim === 1; // then each weight has a line of its own
   const { svg, layer, x, y: up } = chart({
-    height: one ? 90 : 260, label: "Implied weights", xs: [-reach, reach], ys: one ? [-1, 1] : [-reach, reach],
+    height: one ? 110 : 260, label: "Implied weights", xs: [-reach, reach], ys: one ? [-3, 1] : [-reach, reach],
     xLabel: one ? "implied weight" : "w₁", yLabel: one ? "" : "w₂", bare: one,
   });
   const colors = { intact: "var(--color-0)", "second dataset": "var(--color-1)", patched: "var(--color-2)" };
   Object.entries(found).forEach(([name, w], k) => {
-    const to = [x(w[0]), up(w[1] ?? 0)];
-    layer.append(draw("path", { d: path([[x(0), up(0)], to]), class: "line", style: `stroke: ${colors[name]}`, "stroke-dasharray": ["", "6 3", "2 3"][k] }),
+    const at = one ? -k : w[1], to = [x(w[0]), up(at)];
+    layer.append(draw("path", { d: path([[x(0), up(one ? at : 0)], to]), class: "line", style: `stroke: ${colors[name]}`, "stroke-dasharray": ["", "6 3", "2 3"][k] }),
       draw("circle", { cx: to[0], cy: to[1], r: name === "patched" ? 6 : 4, style: `fill: ${colors[name]}` }));
   });
   const key = Object.entries(found).map(([name, w]) => make("span", { class: "key" },

@@ -11,7 +11,7 @@ const named = (entry, k) => (entry.rows.length > 1 ? `${entry.name}[${k + 1}]` :
 // is pointed at, by the pointer or by `move`.
 export function registerGrid({ onpoint }) {
   const table = make("table", { "aria-label": "Registers by tokens" });
-  const lines = draw("svg", { class: "lines", "aria-hidden": true });
+  const lines = draw("svg", { class: "lines", "aria-hidden": "true" });
   const element = make("div", { class: "grid", tabindex: 0, role: "group", "aria-label": "Registers. Left and right step; up and down, and left and right with Shift, point at numbers" }, table, lines);
   let cells = new Map(), trace = null, pointed = null, held = [];
 
@@ -27,7 +27,7 @@ export function registerGrid({ onpoint }) {
     const body = rows.map((row) => {
       const holder = holders.get(row);
       const label = make("th", { scope: "row" }, holder ? named(holder.entry, holder.k) : "·");
-      return make("tr", {}, label, names.map((_, token) => cell(holder, row, token, mode)));
+      return make("tr", { class: holder ? null : "idle" }, label, names.map((_, token) => cell(holder, row, token, mode)));
     });
     table.replaceChildren(make("thead", {}, head), make("tbody", {}, body));
     const last = entries.filter((entry) => entry.isWritten).at(-1);

@@ -29,8 +29,13 @@ export function readSafetensors(buffer) {
     fail("its header is not a JSON object");
   }
   const tensors = new Map();
+  let room = buffer.byteLength - 8 - size;
   for (const [name, about] of Object.entries(header)) {
-    if (name !== "__metadata__") tensors.set(name, readTensor(buffer, 8 + size, name, about, fail));
+    if (name === "__metadata__") continue;
+    const tensor = readTensor(buffer, 8 + size, name, about, fail);
+    room -= tensor.values.length * BYTES[tensor.dtype];
+    if (room < 0) fail("its tensors overlap");
+    tensors.set(name, tensor);
   }
   return tensors;
 }

@@ -2,6 +2,7 @@
 
 import { make } from "./dom.js";
 import { sentence } from "./distances.js";
+import { drawWaiting } from "./inside.js";
 import { PANELS } from "./panels.js";
 import { mountAnswer } from "./views/answer.js";
 import { mountData } from "./views/data.js";
@@ -10,9 +11,9 @@ import { mountLearner } from "./views/learner.js";
 import { mountTour, tourButton } from "./views/tour.js";
 
 export function mountScreen(app) {
-  const column = (id, title, mount) => {
+  const column = (id, title, about, mount) => {
     const section = make("section", { id, "aria-labelledby": `${id}-title` },
-      make("h2", { id: `${id}-title` }, title));
+      make("h2", { id: `${id}-title` }, title, " ", make("span", {}, about)));
     mount(section, app);
     return section;
   };
@@ -22,8 +23,9 @@ export function mountScreen(app) {
     make("header", {}, make("h1", {}, "algoscope ", make("span", {}, "playground")), toolbar(app)),
     line, make("p", { id: "status", role: "status" }), columns,
   );
-  columns.append(column("data", "Data", mountData), column("learner", "Learner", mountLearner),
-    column("answer", "Answer", mountAnswer));
+  columns.append(column("data", "Data", "the examples that it reads", mountData),
+    column("learner", "Learner", "its function over the data", mountLearner),
+    column("answer", "Answer", "which algorithm is it?", mountAnswer));
   mountTour(app);
   acceptDrops(app);
   const tell = () => {
@@ -61,6 +63,10 @@ function toolbar(app) {
 }
 
 async function copyAddress(app) {
+  if (location.protocol === "about:") {
+    app.say("A frame has no address of its own: write the page to a file to share links.");
+    return;
+  }
   try {
     await navigator.clipboard.writeText(location.href);
     app.say("The link is copied. It opens this page in this state.");
@@ -90,6 +96,12 @@ export function mountPanels(app, place) {
     place.append(details);
     follow();
   }
-  // Printed pages show what is inside, too.
-  addEventListener("beforeprint", () => app.update({ open: PANELS.map(({ id }) => id) }));
+  // Paper is white: what is painted on canvases is painted anew for it, before it is printed.
+  const paintFor = (paper) => () => {
+    document.documentElement.classList.toggle("printed", paper);
+    app.tell();
+    drawWaiting(app);
+  };
+  addEventListener("beforeprint", paintFor(true));
+  addEventListener("afterprint", paintFor(false));
 }

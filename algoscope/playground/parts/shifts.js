@@ -53,7 +53,8 @@ export function madeFor(model) {
   if (!model) return null;
   const training = model.config.training;
   if (training && typeof training === "object") {
-    const prior = Number(training.prior_variance ?? 1), noise = Number(training.noise_variance ?? 0);
+    const variance = (value, usual) => (Number.isFinite(value) && value >= 0 ? value : usual);
+    const prior = variance(training.prior_variance, 1), noise = variance(training.noise_variance, 0);
     const words = training.task === "broad" ? "trained on many laws of inputs"
       : training.task === "control" ? "trained on one fixed function"
         : `trained on x ~ N(0, 1), w ~ N(0, ${prior})${noise ? `, noise of variance ${noise}` : ", no noise"}`;
@@ -79,11 +80,11 @@ export function insideTraining(model, x, y) {
   return [
     {
       ok: largest <= limit,
-      text: `Inputs: the largest ${size} is ${signed(largest)}. ${made.verb} 95 % were below ${signed(radius(dim))}.`,
+      text: `Inputs: the largest ${size} is ${signed(largest)}. ${made.verb} 95 % were below ${signed(radius(dim))}.`,
     },
     {
       ok: length(w) <= limit * deviation,
-      text: `Function: ${weight} is ${signed(length(w))}. ${made.verb} 95 % were below ${signed(radius(dim) * deviation)}.`,
+      text: `Function: ${weight} is ${signed(length(w))}. ${made.verb} 95 % were below ${signed(radius(dim) * deviation)}.`,
     },
     {
       ok: missed <= most,

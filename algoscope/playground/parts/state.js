@@ -15,7 +15,8 @@ import { TEXTBOOK } from "./predictors.js";
 
 export const NO_SHIFT = { x: 1, w: 1, rotate: 0, outlier: 0, noise: 0 };
 const LIMITS = { x: [0.1, 10], w: [0.1, 10], rotate: [-180, 180], outlier: [-10, 10], noise: [0, 3] };
-const MOST_EXAMPLES = 200, MOST_DIM = 64, MOST_CHARACTERS = 100_000;
+const MOST_DIM = 64, MOST_CHARACTERS = 100_000, MOST_NESTING = 4;
+export const MOST_EXAMPLES = 200;
 export const LARGEST = 1e6;
 
 export const usualParameters = () => Object.fromEntries(
@@ -72,6 +73,10 @@ function decoded(text) {
   }
 }
 
+// Whether values are nested so little that they can be written again.
+const isShallow = (value, most = MOST_NESTING) => value === null || typeof value !== "object"
+  || (most > 0 && Object.values(value).every((each) => isShallow(each, most - 1)));
+
 function numbers(text) {
   const found = list(text).map((each) => (each.trim() === "" ? NaN : Number(each)));
   return found.every(isNumber) ? found : null;
@@ -115,7 +120,7 @@ export function decodeState(text, usual, dimOf) {
   state.open = list(fields.get("open")).slice(0, 20);
   try {
     const panels = JSON.parse(fields.get("panels") ?? "{}");
-    state.panels = panels && typeof panels === "object" && !Array.isArray(panels) ? panels : {};
+    state.panels = panels && typeof panels === "object" && !Array.isArray(panels) && isShallow(panels) ? panels : {};
   } catch {
     state.panels = {};
   }

@@ -40,7 +40,7 @@ function readBlock(block) {
   };
   if (!Object.hasOwn(ACTIVATIONS, known.activation)) fail("its activation is unknown");
   for (const name of ["epsilon", "scale"]) {
-    if (typeof known[name] !== "number" || !(known[name] >= 0)) fail(`its ${name} is no number`);
+    if (!Number.isFinite(known[name]) || known[name] < 0) fail(`its ${name} is no number`);
   }
   for (const name of ["preNorm", "imaginary"]) {
     if (typeof known[name] !== "boolean") fail(`its ${name} is neither true nor false`);
@@ -61,7 +61,8 @@ export class Transformer {
     const [layers, heads, key] = shapeOf("layers.w_q", 4);
     const value = shapeOf("layers.w_v", 4)[2];
     const inner = shapeOf("layers.w_2", 3)[1];
-    if (token < 2 || Math.min(hidden, heads, key, value, inner) < 1) fail("a size is zero");
+    if (token < 2 || Math.min(layers, hidden, heads, key, value, inner) < 1) fail("a size is zero");
+    if (maxTime < 3) fail("it has no room for an example");
     Object.assign(this, { hidden, token, maxTime, heads, key, value, inner });
     this.numLayers = layers;
     const shapes = {

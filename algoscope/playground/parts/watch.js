@@ -13,9 +13,11 @@ const small = (value) => (value === 0 ? "0" : value.toExponential(0).replaceAll(
 
 const digits = (value) => String(Number(value.toPrecision(6))).replaceAll("-", "−");
 
-// The constructions that Python prepared, packed; and the page's own compiled models.
+// The constructions that Python prepared, packed, read once; and the page's own compiled models.
+let read = null;
 function prepared() {
-  return JSON.parse(document.getElementById("constructions")?.textContent ?? "[]");
+  read ??= JSON.parse(document.getElementById("constructions")?.textContent ?? "[]");
+  return read;
 }
 
 export function constructionsFor(app) {
@@ -160,7 +162,7 @@ export function mount(place, app) {
       const label = layout.labels[line.layer];
       const comment = label.startsWith("layer ") ? "" : `  — ${label}`;
       return make("li", { "data-layer": line.layer }, make("button", { type: "button", onclick: () => leap(line.layer) },
-        make("span", { class: "place quiet" }, `${line.layer}. ${line.part}`), `${out} = ${line.formula}${comment}`));
+        make("span", { class: "place quiet" }, `${line.layer}. ${line.part}`), make("span", {}, `${out} = ${line.formula}`, make("span", { class: "quiet" }, comment))));
     }));
   }
 

@@ -2,7 +2,7 @@
 // data are like those that it was made for.
 
 import { distancesOverN } from "../distances.js";
-import { draw, make, shortNumber, slider } from "../dom.js";
+import { draw, make, shortNumber, slider, swatch } from "../dom.js";
 import { toggleShown } from "../learners.js";
 import { TEXTBOOK } from "../predictors.js";
 import { insideTraining, madeFor } from "../shifts.js";
@@ -13,7 +13,7 @@ const WAIT = 120; // milliseconds after the last change until distances over n a
 
 export function mountAnswer(place, app) {
   place.append(
-    make("p", { class: "quiet" }, "Distance to each algorithm: mean squared difference of predictions / d, on a logarithmic scale"),
+    make("p", { class: "quiet" }, "Distance of its predictions to those of each algorithm (mean square / d, logarithmic scale). Checked ones are drawn."),
     bars(app), overN(app), training(app),
   );
 }
@@ -30,8 +30,8 @@ function bars(app) {
       onmove: (number, lasting) => app.update({ parameter: { ...app.state.parameter, [id]: number } }, { lasting }),
     });
     control?.element.querySelector("input").setAttribute("aria-label", parameter.label);
-    list.append(make("li", { "data-id": id }, make("label", { title: `Draw ${name}` }, box, swatch(id), make("span", {}, short)),
-      control ? control.element : make("span"), make("span", { class: "track", "aria-hidden": "true" }, bar), value));
+    list.append(make("li", { "data-id": id }, make("label", { title: `Draw ${name}` }, box, swatch(`of-${id}`), make("span", {}, short)),
+      make("span", { class: "track", "aria-hidden": "true" }, bar), value, control?.element));
     return { id, box, bar, value, control };
   });
   const follow = () => {
@@ -51,14 +51,10 @@ function bars(app) {
   return list;
 }
 
-const swatch = (id) => draw("svg", { class: "swatch", viewBox: "0 0 22 8", "aria-hidden": "true" },
-  draw("path", { class: `line of-${id}`, d: "M1 4L21 4" }));
-
 // Distances after 1, 2, …, n examples, as lines on a logarithmic scale.
 function overN(app) {
   const size = { width: 320, height: 150, left: 40, right: 8, top: 8, bottom: 30 };
   const svg = draw("svg", { viewBox: `0 0 ${size.width} ${size.height}`, role: "img", id: "over-n" });
-  const note = make("p", { class: "quiet", id: "over-n-note" });
   const toY = (distance) => size.height - size.bottom - share(distance) * (size.height - size.top - size.bottom);
   const follow = () => {
     if (app.learner.problem || !app.state.x.length) {
@@ -67,15 +63,15 @@ function overN(app) {
     }
     const rows = distancesOverN(app, app.learner);
     const toX = (n) => size.left + ((n - 0.5) / rows.length) * (size.width - size.left - size.right);
-    const parts = [1e-6, 1e-4, 1e-2, 1].flatMap((at) => [
+    const parts = [[1e-6, "10⁻⁶"], [1e-4, "10⁻⁴"], [1e-2, "10⁻²"], [1, "1"]].flatMap(([at, name]) => [
       draw("line", { class: "grid", x1: size.left, x2: size.width - size.right, y1: toY(at), y2: toY(at) }),
-      draw("text", { x: size.left - 5, y: toY(at) + 4, "text-anchor": "end" }, String(at).replace("0.000001", "10⁻⁶").replace("1e-6", "10⁻⁶").replace("0.0001", "10⁻⁴")),
+      draw("text", { x: size.left - 5, y: toY(at) + 4, "text-anchor": "end" }, name),
     ]);
     const every = Math.ceil(rows.length / 10);
     rows.forEach((_, i) => {
       if (i % every === 0) parts.push(draw("text", { x: toX(i + 1), y: size.height - 16, "text-anchor": "middle" }, String(i + 1)));
     });
-    parts.push(draw("text", { x: (size.width + size.left) / 2, y: size.height - 2, "text-anchor": "middle" }, "after n examples"));
+    parts.push(draw("text", { x: (size.width + size.left) / 2, y: size.height - 2, "text-anchor": "middle" }, "number of examples"));
     for (const { id } of TEXTBOOK) {
       const at = rows.map((row) => row.find((each) => each.id === id).distance);
       const d = at.map((distance, i) => `${i ? "L" : "M"}${toX(i + 1).toFixed(1)} ${toY(distance).toFixed(1)}`).join("");
@@ -93,7 +89,7 @@ function overN(app) {
     else follow();
   });
   follow();
-  return make("div", {}, svg, note);
+  return make("figure", {}, make("figcaption", { class: "quiet" }, "The same after 1, 2, … examples"), svg);
 }
 
 // Is this what the model was made for? Each aspect with a mark and a sentence.
@@ -103,8 +99,9 @@ function training(app) {
     const checks = insideTraining(app.model, app.state.x, app.state.y);
     const about = madeFor(app.model);
     const outside = checks.filter(({ ok }) => !ok).length;
-    title.textContent = !about ? "A formula, not trained" : outside ? "Outside what it was made for" : "Inside what it was made for";
-    title.className = outside ? "outside" : "inside";
+    title.textContent = !about ? "A formula, not trained" : !checks.length ? "What it was made for"
+      : outside ? "Outside what it was made for" : "Inside what it was made for";
+    title.className = outside ? "outside" : checks.length ? "inside" : "";
     made.textContent = about ? `${app.model.name}: ${about.words}.` : "It computes the same rule on any data.";
     list.replaceChildren(...checks.map(({ ok, text }) => make("li", { class: ok ? "ok" : "not" },
       make("span", { class: "mark" }, ok ? "✓" : "✗", make("span", { class: "unseen" }, ok ? " inside: " : " outside: ")), text)));

@@ -12,7 +12,7 @@ const PLACES = 81, FINE_PLACES = 401; // the second for steps of nearest neighbo
 
 export function curveFrame(app, width) {
   const { x, y, query } = app.state;
-  const height = Math.round(Math.min(Math.max(width * 0.72, 260), 420));
+  const height = Math.round(Math.min(Math.max(width * 0.8, 260), 460));
   const right = rangeFor(1.05 * Math.max(Math.abs(query[0]), ...x.map((each) => Math.abs(each[0]))));
   const top = rangeFor(1.1 * Math.max(0, ...y.map(Math.abs)));
   return makeFrame(width, height, right, top);
@@ -33,16 +33,16 @@ function path(frame, queries, answers) {
   }).join("");
 }
 
-// The inputs that were common in training, as a band.
+// The values of one input that were common in training, as a band.
 function training(app, frame) {
   if (!madeFor(app.model)) return [];
-  const edge = Math.min(radius(app.dim), frame.right);
+  const edge = Math.min(radius(1), frame.right);
   const { toX, toY } = frame;
   return [
     draw("rect", {
       class: "band", x: toX(-edge), y: toY(frame.top), width: toX(edge) - toX(-edge), height: frame.inner.height,
     }),
-    draw("text", { class: "note", x: toX(-edge) + 5, y: toY(-frame.top) - 7 }, "95 % of training inputs"),
+    draw("text", { class: "note", x: toX(-edge) + 5, y: toY(-frame.top) - 7 }, "95 % of training"),
   ];
 }
 

@@ -9,7 +9,7 @@ import { unshifted } from "../shifts.js";
 let seed = 1; // of the next draw
 
 export function mountData(place, app) {
-  place.append(inputs(app), presets(app), table(app), paste(app), breakIt(app));
+  place.append(make("div", {}, inputs(app), presets(app), table(app), paste(app)), breakIt(app));
 }
 
 // Let the user choose the number of inputs among those of the models.
@@ -56,7 +56,7 @@ function presets(app) {
     const count = Math.max(app.state.x.length, 1);
     app.update({ points: drawTask(app.dim, count, seed++), shift: { ...NO_SHIFT } });
   };
-  row.append(make("button", { type: "button", id: "draw", onclick: draw }, "Draw"));
+  row.append(make("button", { type: "button", id: "draw", title: "Draw examples of the training task", onclick: draw }, "Random"));
   app.subscribe(() => hidePresets());
   const hidePresets = () => row.querySelectorAll("[data-preset]").forEach((each) => { each.hidden = app.dim > 2; });
   hidePresets();
@@ -113,15 +113,16 @@ function table(app) {
     const { x, y } = drawTask(app.dim, 1, 100 + seed++);
     addExample(app, x[0], y[0]);
   });
-  const box = make("div", { class: "table", tabindex: 0, role: "region", "aria-label": "Examples" },
-    make("table", { id: "examples" }, make("thead", {}, head), body));
+  const box = make("div", { class: "table", tabindex: 0, role: "region", "aria-label": "Table of examples" },
+    make("table", { id: "examples", "aria-label": "Examples" }, make("thead", {}, head), body));
   let shape = "";
   const follow = () => {
     const { x, y } = app.state;
     const now = `${x.length} ${app.dim}`;
     if (now !== shape) {
       shape = now;
-      head.replaceChildren(...["", ...columns(app.dim), "y", ""].map((name) => make("th", { scope: "col" }, name)));
+      const unseen = (name) => make("span", { class: "unseen" }, name);
+      head.replaceChildren(...[unseen("Example"), ...columns(app.dim), "y", unseen("Order")].map((name) => make("th", { scope: "col" }, name)));
       body.replaceChildren(...x.map((_, index) => exampleRow(app, index)));
     }
     x.forEach((each, index) => {
@@ -218,7 +219,7 @@ function breakIt(app) {
   }));
   const reset = make("button", {
     type: "button", id: "unbreak", onclick: () => app.update({ shift: { ...NO_SHIFT } }),
-  }, "Undo all of it");
+  }, "Reset");
   const follow = () => {
     for (const { name, set, element, only } of all) {
       set(app.state.shift[name]);

@@ -2,17 +2,17 @@
 // vectors that it and the textbook predictors imply.
 
 import { impliedWeights } from "../distances.js";
-import { draw } from "../dom.js";
+import { draw, make } from "../dom.js";
 import { learnersBeside } from "../learners.js";
 import { madeFor, radius } from "../shifts.js";
 import { MARGIN, makeFrame, rangeFor } from "./frame.js";
 
-const FINE = 25, COARSE = 9; // queries along the longer side, at rest and while moving
+const FINE = 25, COARSE = 7; // queries along the longer side, at rest and while moving
 const LEVELS = [-8, -6, -4, -3, -2, -1, 0, 1, 2, 3, 4, 6, 8];
 
 export function fieldFrame(app, width) {
   const { x, query } = app.state;
-  const height = Math.round(Math.min(Math.max(width * 0.8, 280), 430));
+  const height = Math.round(Math.min(Math.max(width * 0.85, 280), 460));
   const most = (axis) => 1.05 * Math.max(Math.abs(query[axis]), ...x.map((each) => Math.abs(each[axis])));
   const inner = { width: width - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom };
   const ratio = inner.width / inner.height;
@@ -31,6 +31,23 @@ export function colorOf(value, full, paper) {
   return mix(paper, value < 0 ? [0, 114, 178] : [213, 94, 0], 0.85 * share ** 0.8).map(Math.round);
 }
 
+// Whether black can be read better than white on a color, by the contrast of WCAG.
+export function isLight(color) {
+  const [r, g, b] = color.map((each) => ((each / 255 + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179;
+}
+
+// What the colors mean, from the most negative label to the most positive one.
+export function colorKey(app, frame, paper) {
+  const full = fullColor(app, frame);
+  const stops = [-1, -0.5, 0, 0.5, 1].map((share) => `rgb(${colorOf(share * full, full, paper).join(" ")})`);
+  return [`Answer, and labels of the points: −${full} `,
+    make("span", { class: "colors", style: `background: linear-gradient(to right, ${stops.join(", ")})` }), ` ${full}`];
+}
+
+// The color of the page, which the field has where the answer is 0.
+export const paperColor = () => getComputedStyle(document.body).backgroundColor.match(/\d+/g).slice(0, 3).map(Number);
+
 function grid(app, frame) {
   const columns = app.isMoving ? COARSE : FINE;
   const rows = Math.max(Math.round((columns * frame.top) / frame.right), 5);
@@ -45,7 +62,7 @@ function grid(app, frame) {
 // Color the canvas below the plot; the browser interpolates between the queries.
 export function paintField(app, frame, canvas) {
   const { rows, columns, values } = grid(app, frame);
-  const paper = getComputedStyle(document.body).backgroundColor.match(/\d+/g).slice(0, 3).map(Number);
+  const paper = paperColor();
   const full = fullColor(app, frame);
   canvas.width = columns;
   canvas.height = rows;
@@ -106,7 +123,7 @@ export function drawField(app, frame, canvas) {
     const size = radius(2) * (frame.toX(1) - frame.toX(0));
     parts.push(
       draw("circle", { class: "ring", cx: frame.toX(0), cy: frame.toY(0), r: size }),
-      draw("text", { class: "note", x: frame.toX(0), y: frame.toY(-radius(2)) - 6, "text-anchor": "middle" }, "95 % of training inputs"),
+      draw("text", { class: "note", x: frame.toX(0), y: frame.toY(-radius(2)) + 14, "text-anchor": "middle" }, "95 % of training inputs"),
     );
   }
   for (const { kind, learner } of learnersBeside(app)) {

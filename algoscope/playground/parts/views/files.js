@@ -1,11 +1,12 @@
-// Files that a user drops or opens: config.json with model.safetensors, or a table.
+// Files that a user drops or opens: config.json with model.safetensors, and its read-outs if
+// there are any, or a table.
 
 import { make } from "../dom.js";
-import { loadDropped } from "../models.js";
+import { loadDropped, readReadOuts } from "../models.js";
 import { DamagedFile } from "../safetensors.js";
 import { useTable } from "./data.js";
 
-const MOST_BYTES = 200e6;
+const MOST_BYTES = 300e6;
 
 export function openButton(app) {
   const input = make("input", {
@@ -17,7 +18,7 @@ export function openButton(app) {
   });
   const press = () => input.click();
   return make("span", {}, input, make("button", {
-    type: "button", id: "open", onclick: press, title: "config.json with model.safetensors, or a table as CSV",
+    type: "button", id: "open", onclick: press, title: "config.json with model.safetensors (and readouts.safetensors), or a table as CSV",
   }, "Open a model"));
 }
 
@@ -44,13 +45,16 @@ export function acceptDrops(app) {
 
 // Use dropped files; whatever is wrong with them is said in one sentence.
 export async function useFiles(app, files) {
-  const ending = (end) => files.find((file) => file.name.toLowerCase().endsWith(end));
-  const config = ending(".json"), weights = ending(".safetensors");
+  const ending = (end, some = files) => some.find((file) => file.name.toLowerCase().endsWith(end));
+  const readouts = ending("readouts.safetensors");
+  const config = ending("config.json") ?? ending(".json");
+  const weights = ending("model.safetensors") ?? ending(".safetensors", files.filter((file) => file !== readouts));
   const table = files.find((file) => /\.(csv|tsv|txt)$/i.test(file.name));
   try {
-    if (files.some((file) => file.size > MOST_BYTES)) throw new DamagedFile("The file is larger than 200 MB.");
+    if (files.some((file) => file.size > MOST_BYTES)) throw new DamagedFile("The file is larger than 300 MB.");
     if (config && weights) {
-      const model = loadDropped(await config.text(), await weights.arrayBuffer(), (name) => app.models.has(name));
+      const model = loadDropped(await config.text(), await weights.arrayBuffer(), (name) => app.dimOf(name) !== null);
+      if (readouts) model.readouts = readReadOuts(await readouts.arrayBuffer(), model.transformer);
       app.addModel(model);
     } else if (config || weights) {
       throw new DamagedFile("A model is two files: drop config.json and model.safetensors together.");
@@ -60,7 +64,8 @@ export async function useFiles(app, files) {
       throw new DamagedFile("Drop config.json with model.safetensors, or a table as .csv.");
     }
   } catch (error) {
-    if (!(error instanceof DamagedFile)) throw error;
-    app.say(error.message);
+    if (error instanceof DamagedFile) app.say(error.message);
+    else if (error instanceof DOMException || error instanceof RangeError) app.say("The browser cannot read these files.");
+    else throw error;
   }
 }

@@ -1,16 +1,21 @@
 // The learner: which one, its function drawn over the data, and the layers to stop after.
 
-import { make, signed } from "../dom.js";
+import { make, signed, swatch } from "../dom.js";
 import { learnersBeside, shortNameOf, toggleShown } from "../learners.js";
 import { TEXTBOOK } from "../predictors.js";
 import { mountPlot } from "./plot.js";
 
 export function mountLearner(place, app) {
   const plot = make("div", { class: "plot" });
-  const asked = make("p", { id: "asked", class: "quiet" });
-  place.append(choice(app), make("div", { class: "stage" }, strip(app), plot), asked);
+  const asked = make("p", { id: "asked" }), hint = make("p", { class: "quiet", id: "hint" });
+  place.append(choice(app), make("div", { class: "stage" }, strip(app), plot), asked, hint);
   mountPlot(plot, app);
-  const follow = () => asked.replaceChildren(...answers(app));
+  const follow = () => {
+    asked.replaceChildren(...answers(app));
+    hint.textContent = app.dim <= 2
+      ? "Drag a point to move it, press beside the points to add one, drag the diamond to ask elsewhere."
+      : "A cut through the function: the first input varies, the others are those of the query. Drag the diamond to ask elsewhere.";
+  };
   app.subscribe(follow);
   follow();
 }
@@ -38,7 +43,7 @@ function choice(app) {
         onchange: () => toggleShown(app, name),
       }), make("span", { class: `of-${kind}` }, name))));
     const rows = [row("Trained", of("trained")), row("Compiled", of("compiled")),
-      row("Textbook", TEXTBOOK.map(({ id, short }) => option(id, short))), row("Beside it", beside)];
+      row("Textbook", TEXTBOOK.map(({ id, short }) => option(id, short))), row("Compare", beside)];
     box.replaceChildren(...rows.filter(Boolean));
     const again = [...box.querySelectorAll("input")]
       .find((each) => each.name === had?.name && each.value === had?.value);
@@ -75,14 +80,15 @@ function strip(app) {
   return box;
 }
 
-// What the learner and those drawn beside it answer at the query.
+// What the learner and those drawn beside it answer at the query, and the key of the plot.
 function answers(app) {
   const { state } = app;
   if (app.learner.problem) return [];
   const at = state.query.map(signed).join(", ");
   const own = signed(Number(app.learner.ask([state.query])[0]));
-  const others = learnersBeside(app).map(({ id, learner }) => (
-    `${shortNameOf(id)} ${signed(learner.ask([state.query])[0])}`));
-  const where = app.dim === 1 ? `x = ${at}` : `x = (${at})`;
-  return [`Asked at ${where} it answers `, make("strong", {}, own), others.length ? `; ${others.join(", ")}.` : "."];
+  const key = (kind, name, answer) => make("span", { class: "key" }, swatch(kind), name, " ", make("span", { class: "number" }, answer));
+  const others = learnersBeside(app).map(({ id, kind, learner }) => (
+    key(`beside of-${kind}`, shortNameOf(id), signed(learner.ask([state.query])[0]))));
+  const where = app.dim === 1 ? `x = ${at}` : app.dim === 2 ? `x = (${at})` : "the query";
+  return [make("span", { class: "quiet" }, `At ${where} `), key("own", make("strong", {}, shortNameOf(state.model)), make("strong", {}, own)), ...others];
 }

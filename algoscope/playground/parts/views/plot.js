@@ -8,7 +8,7 @@ import { draw, make, signed } from "../dom.js";
 import { learn } from "../learners.js";
 import { curveFrame, drawCurves } from "./curve.js";
 import { addExample, moveExample, placeExample, removeExample } from "./data.js";
-import { colorOf, drawField, fieldFrame, fullColor } from "./field.js";
+import { colorKey, colorOf, drawField, fieldFrame, fullColor, isLight, paperColor } from "./field.js";
 import { MARGIN, axes } from "./frame.js";
 
 const MOVED = 4; // pixels after which a press is a drag
@@ -23,7 +23,8 @@ export function mountPlot(place, app) {
   }, draw("path", { d: "M0 -9L8 0L0 9L-8 0Z" }), draw("text", { y: 4, "text-anchor": "middle" }, "?"));
   const svg = draw("svg", { role: "group", "aria-label": "Examples and the learner's function" },
     draw("defs", {}, draw("clipPath", { id: "plot-clip" }, clip)), below, rest, points, query);
-  place.append(canvas, svg);
+  const colors = make("p", { class: "quiet", id: "colors" });
+  place.append(canvas, svg, colors);
   let frame = null;
 
   const render = () => {
@@ -35,7 +36,8 @@ export function mountPlot(place, app) {
     svg.setAttribute("viewBox", `0 0 ${frame.width} ${frame.height}`);
     Object.assign(svg.style, { width: `${frame.width}px`, height: `${frame.height}px` });
     for (const [name, value] of Object.entries({ x: MARGIN.left, y: MARGIN.top, ...frame.inner })) clip.setAttribute(name, value);
-    canvas.hidden = app.dim !== 2;
+    canvas.hidden = colors.hidden = app.dim !== 2;
+    if (app.dim === 2) colors.replaceChildren(...colorKey(app, frame, paperColor()));
     const [across, up] = app.dim === 2 ? ["x₁", "x₂"] : [app.dim === 1 ? "x" : "x₁", "y"];
     rest.replaceChildren(axes(frame, across, up));
     below.replaceChildren(...(app.dim === 2 ? drawField(app, frame, canvas) : drawCurves(app, frame)));
@@ -62,7 +64,8 @@ function renderPoints(app, frame, group) {
       draw("circle", { class: "touch", r: 20 }), draw("circle", { r: RADIUS }),
       draw("text", { y: 4, "text-anchor": "middle" }, String(number + 1))));
   }
-  const paper = app.dim === 2 ? getComputedStyle(document.body).backgroundColor.match(/\d+/g).slice(0, 3).map(Number) : null;
+  const paper = app.dim === 2 ? paperColor() : null;
+  group.classList.toggle("colored", app.dim === 2);
   for (let i = 0; i < shown; i++) {
     const element = group.children[i];
     const [a, b] = app.dim === 2 ? x[i] : [x[i][0], y[i]];
@@ -73,8 +76,7 @@ function renderPoints(app, frame, group) {
     if (paper) {
       const color = colorOf(y[i], fullColor(app, frame), paper);
       disc.style.fill = `rgb(${color.join(" ")})`;
-      const light = 0.299 * color[0] + 0.587 * color[1] + 0.114 * color[2] > 130;
-      element.lastChild.style.fill = light ? "#111" : "#fff";
+      element.lastChild.style.fill = isLight(color) ? "#000" : "#fff";
     } else {
       disc.style.fill = "";
       element.lastChild.style.fill = "";

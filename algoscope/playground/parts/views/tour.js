@@ -29,7 +29,7 @@ const STEPS = [
     text: "The paper proves that transformers can run SGD. This one was not trained: a compiler wrote its weights. It is on top "
       + "of SGD to many digits. Change the order of the examples in the table: SGD depends on it, least squares does not. "
       + "“Watch it run”, open below, shows each step.",
-    wants: ["sgd-d1"], dim: 1, shown: ["ols", "sgd"], open: ["watch"],
+    wants: ["sgd-d1"], dim: 1, shown: ["ols", "sgd"], open: ["watch"], panels: { watch: { family: "sgd", step: 3 } },
   },
   {
     title: "What do the layers do?",
@@ -46,11 +46,11 @@ const STEPS = [
 ];
 
 function enter(app, index) {
-  const { wants, dim, shown, shift = {}, preset = "line", open = [] } = STEPS[index];
+  const { wants, dim, shown, shift = {}, preset = "line", open = [], panels = {} } = STEPS[index];
   const model = wants.find((name) => app.models.has(name))
     ?? [...app.models.values()].find((each) => each.dim === dim)?.name ?? "ols";
   app.update({
-    tour: index, model, shown, open, layer: null, parameter: usualParameters(), shift: { ...NO_SHIFT, ...shift },
+    tour: index, model, shown, open, panels, layer: null, parameter: usualParameters(), shift: { ...NO_SHIFT, ...shift },
     points: PRESETS.find(({ id }) => id === preset).make(dim),
     query: firstQuery(dim),
   });
@@ -70,7 +70,7 @@ export function mountTour(app) {
   const next = make("button", { type: "button", id: "tour-next", class: "primary", onclick: () => go(1) }, "Next");
   const close = make("button", { type: "button", id: "tour-close", onclick: () => app.update({ tour: null }) }, "End the tour");
   const card = make("aside", { id: "tour", "aria-labelledby": "tour-title", hidden: true },
-    title, text, make("div", { class: "toolbar" }, count, back, next, close));
+    make("div", {}, title, text), make("div", { class: "toolbar" }, count, back, next, close));
   document.getElementById("sentence").after(card);
   const follow = () => {
     const step = app.state.tour;
