@@ -97,12 +97,15 @@ class Layer(nn.Module):
 class Model(Weighted):
     """The whole transformer. Tokens are [B, T, d + 1]: see `encode`."""
 
-    def __init__(self, block: dict, w: dict[str, Tensor]):
+    def __init__(self, block: dict, w: dict[str, Tensor], sizes: list | None = None):
         super().__init__(block, w, "w_e positions w_o b_o")
         self.dim = w["w_e"].shape[1] - 1
         self.max_examples = (len(w["positions"]) - 1) // 2  # before a query
         stacks = {n[7:]: stack for n, stack in w.items() if n.startswith("layers.")}
-        each = ({n: s[i] for n, s in stacks.items()} for i in range(len(stacks["w_1"])))
+        if sizes is not None:  # MLPs of different widths, one after the other
+            axes = {"w_2": 0, "w_1": 1, "b_2": 0}
+            stacks |= {n: stacks[n].split(sizes, axis) for n, axis in axes.items()}
+        each = ({n: s[i] for n, s in stacks.items()} for i in range(len(stacks["b_1"])))
         self.layers = nn.ModuleList(Layer(block, one) for one in each)
 
     def embed(self, tokens: Tensor) -> Tensor:
@@ -137,7 +140,7 @@ def encode(x: Tensor, y: Tensor) -> Tensor:
 
 def load(directory: str | Path) -> Model:
     """Return the model in a directory: reads JSON and numbers, executes nothing."""
-    block = json.loads((Path(directory) / "config.json").read_text())["block"]
+    config = json.loads((Path(directory) / "config.json").read_text())
     content = bytearray((Path(directory) / "model.safetensors").read_bytes())
     end, w = 8 + int.from_bytes(content[:8], "little"), {}
     header, data = json.loads(content[8:end]), content[end:]
@@ -147,4 +150,4 @@ def load(directory: str | Path) -> Model:
         if not 0 <= first < last <= len(data):
             raise ValueError(f"model.safetensors is damaged at {name}.")
         w[name] = torch.frombuffer(data[first:last], dtype=dtype).view(entry["shape"])
-    return Model(block, w)
+    return Model(config["block"], w, config.get("inner_sizes"))

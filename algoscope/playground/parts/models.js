@@ -42,7 +42,7 @@ export function loadDropped(configText, weights, taken) {
 }
 
 function makeModel(name, config, weights, { kind, readouts = null, program = null }) {
-  const transformer = new Transformer(config.block, readSafetensors(weights));
+  const transformer = new Transformer(config, readSafetensors(weights));
   const { dim, maxExamples } = transformer;
   return { name, kind, dim, maxExamples, config, transformer, readouts, program };
 }
