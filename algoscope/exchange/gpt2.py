@@ -53,6 +53,7 @@ def require_gpt2(transformer: Transformer) -> None:
     problems = {
         "the paper's block, where attention reads h itself": not block.pre_norm,
         "an imaginary timestep": block.imaginary_timestep,
+        "MLPs of different widths": layers.inner_sizes is not None,
         f"the activation {block.activation}": block.activation not in ACTIVATIONS,
         "weights written by hand, which rely on the order of additions": (
             block.precision != "any"

@@ -1,10 +1,9 @@
 """An in-context learner that algoscope exported, in PyTorch. This file needs no other.
 
-    model = load("directory")          # of config.json and model.safetensors
-    model.predict_prefixes(x, y)       # [B, N]: each yᵢ from the examples before it
-    model(tokens)                      # output, hidden states and attention weights
-
-Hooks at model.layers[i] see the hidden states, those at .attention.heads the heads.
+model = load("directory")          # of config.json and model.safetensors
+model.predict_prefixes(x, y)       # [B, N]: each yᵢ from the examples before it
+model(tokens)                      # output, hidden states and attention weights
+model.layers[i], .attention.heads  # hooks see hidden states there, and heads
 """
 
 import json
@@ -15,8 +14,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from torch import Tensor, nn  # pyright: ignore[reportMissingImports]
 from torch.nn import functional as F  # pyright: ignore[reportMissingImports]
 
-PLAIN = (F.gelu, F.relu, F.silu, F.sigmoid, F.tanh)
-ACTIVATIONS = {each.__name__: each for each in PLAIN} | {
+ACTIVATIONS = {f.__name__: f for f in (F.gelu, F.relu, F.silu, F.sigmoid, F.tanh)} | {
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "softplus": lambda x: torch.logaddexp(x, torch.zeros_like(x)),
     "squared_relu": lambda x: torch.relu(x).square(),
@@ -97,12 +95,14 @@ class Layer(nn.Module):
 class Model(Weighted):
     """The whole transformer. Tokens are [B, T, d + 1]: see `encode`."""
 
-    def __init__(self, block: dict, w: dict[str, Tensor]):
+    def __init__(self, block: dict, w: dict[str, Tensor], sizes: list | None = None):
         super().__init__(block, w, "w_e positions w_o b_o")
         self.dim = w["w_e"].shape[1] - 1
         self.max_examples = (len(w["positions"]) - 1) // 2  # before a query
         stacks = {n[7:]: stack for n, stack in w.items() if n.startswith("layers.")}
-        each = ({n: s[i] for n, s in stacks.items()} for i in range(len(stacks["w_1"])))
+        for n, axis in (("w_2", 0), ("w_1", 1), ("b_2", 0)) if sizes else ():
+            stacks[n] = stacks[n].split(sizes, axis)  # MLPs of different widths
+        each = ({n: s[i] for n, s in stacks.items()} for i in range(len(stacks["b_1"])))
         self.layers = nn.ModuleList(Layer(block, one) for one in each)
 
     def embed(self, tokens: Tensor) -> Tensor:
@@ -137,7 +137,7 @@ def encode(x: Tensor, y: Tensor) -> Tensor:
 
 def load(directory: str | Path) -> Model:
     """Return the model in a directory: reads JSON and numbers, executes nothing."""
-    block = json.loads((Path(directory) / "config.json").read_text())["block"]
+    config = json.loads((Path(directory) / "config.json").read_text())
     content = bytearray((Path(directory) / "model.safetensors").read_bytes())
     end, w = 8 + int.from_bytes(content[:8], "little"), {}
     header, data = json.loads(content[8:end]), content[end:]
@@ -147,4 +147,4 @@ def load(directory: str | Path) -> Model:
         if not 0 <= first < last <= len(data):
             raise ValueError(f"model.safetensors is damaged at {name}.")
         w[name] = torch.frombuffer(data[first:last], dtype=dtype).view(entry["shape"])
-    return Model(block, w)
+    return Model(config["block"], w, config.get("inner_sizes"))

@@ -268,7 +268,7 @@ def _claims(
         f"{name}, {last.step:,} steps, {config.num_datasets:,} datasets: the distance "
         f"to the construction goes from {number(first.construction)} to "
         f"{number(last.construction)}, that to Bayes from {number(first.bayes)} to "
-        f"{number(last.bayes)}; the weights move by {last.moved:.1%}.",
+        f"{number(last.bayes)}; the weights move by {number(100 * last.moved)} %.",
         [last.bayes < last.construction, last.bayes < first.bayes],
         seeds=1,
         difference=Difference.exact(
@@ -305,11 +305,12 @@ def draw(directory: Path) -> tuple[str, ...]:
             for color, reference in zip(COLORS, REFERENCES, strict=False):
                 values = [getattr(each, reference) for each in found]
                 label = f"to {LABELS[reference]}" if variant == WRITTEN else None
-                above.plot(steps, values, line, color=color, label=label)
+                above.plot(steps, values, line, marker=".", color=color, label=label)
             losses = [each.loss for each in found]
-            below.plot(steps, losses, line, color="black", label=variant)
+            below.plot(steps, losses, line, marker=".", color="black", label=variant)
         above.set(title=name, yscale="log", xscale="symlog")
-        below.set(xlabel="steps of training", xscale="symlog")
+        below.set(xlabel="steps of training", yscale="log", xscale="symlog")
+        below.yaxis.set(major_formatter="{x:g}", minor_formatter="{x:g}")
         for panel in (above, below):
             panel.spines[["top", "right"]].set_visible(False)
         above.set_ylabel("distance, median SPD/d")

@@ -25,6 +25,7 @@ from algoscope.construction.language.values import (
     FeedForwardEvent,
     Register,
 )
+from algoscope.model.stack import layer_of
 
 INPUT, CODE, PADS, ZERO = "token", "position code", "pads", "zero"
 
@@ -210,8 +211,8 @@ class Labeller:
 
     def _units(self, layer: int) -> list[UnitLabel]:
         """Return the units of an MLP, those that read and write the same together."""
-        weights = self.compiled.transformer.layers
-        w_2, w_1 = (np.asarray(w[layer]) for w in (weights.w_2, weights.w_1))
+        weights = layer_of(self.compiled.transformer.layers, layer)
+        w_2, w_1 = np.asarray(weights.w_2), np.asarray(weights.w_1)
         zero = self.compiled.allocation.frame.reference
         groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[int]] = {}
         for unit in np.flatnonzero(w_1.any(axis=0)):

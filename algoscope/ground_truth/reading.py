@@ -7,21 +7,31 @@ exact rows at some token. A quantity that is not held is `not yet` computed, alr
 `gone`, or `never` there.
 
 A method says 1 − error, the share of the target's variance that its probe explains on
-held-out datasets: `fit_positions` is the exact linear probe of the best position.
+held-out datasets. `fit_positions` is the exact linear probe of the best position; an
+MLP reads that position too, and is trained as those of `probing` are.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from algoscope.ground_truth.collection import LabelledLearner
 from algoscope.ground_truth.findings import Finding
 from algoscope.model.tokens import QUERIES
-from algoscope.probing.positions import fit_positions
-from algoscope.probing.states import hidden_states, standardize
+from algoscope.probing.positions import POSITION, fit_positions
+from algoscope.probing.probes import (
+    AdamState,
+    Probes,
+    adam_step,
+    learning_rate,
+    random_mlps,
+    squared_errors,
+)
+from algoscope.probing.states import StateSplit, hidden_states, standardize
 from algoscope.probing.targets import (
     TargetSplit,
     find_targets,
@@ -29,10 +39,11 @@ from algoscope.probing.targets import (
 )
 from algoscope.tasks.task import Dataset
 
-METHOD = "linear probe"
+LINEAR, MLP = "linear probe", "MLP probe"
 OTHERS = ("moment", "gram", "w_ols", "w_ridge", "sgd(0.05)", "gd(0.01, 3)")
 EXACT = 1e-8  # relative error of an exact linear function, in float64
 SEEDS = (2, 3)  # of the datasets that probes are fitted on and tested on
+INNER, BATCH, RATE = 32, 64, 1e-2  # of the MLPs: units, datasets a step, learning rate
 
 States = Float[np.ndarray, "layers _ time hidden"]
 Values = Float[np.ndarray, "_ _"]
@@ -47,10 +58,10 @@ def datasets(labelled: LabelledLearner, num_datasets: int, seed: int) -> Dataset
     return Dataset(jnp.asarray(x), jnp.asarray(y), jnp.zeros_like(x[:, 0]))
 
 
-def probe_linearly(
-    labelled: LabelledLearner, num_training: int, num_test: int
+def probe_states(
+    labelled: LabelledLearner, num_training: int, num_test: int, mlp_steps: int
 ) -> Iterator[Finding]:
-    """Yield a finding for every target and layer."""
+    """Yield a finding of each kind of probe for every target and layer."""
     splits = [
         datasets(labelled, count, seed)
         for count, seed in zip((num_training, num_test), SEEDS, strict=True)
@@ -66,23 +77,112 @@ def probe_linearly(
     states = standardize(*(hidden_states(labelled.learner, s, layers) for s in splits))
     wanted = TargetSplit(_padded(targets, names), _padded(others, names))
     fitted = fit_positions(states, wanted, (n,) * len(names))
-    error = fitted.blocks.mean(axis=0) / fitted.variance
+    chosen = fitted.attention.argmax(axis=2)
+    errors = {
+        LINEAR: fitted.blocks.mean(axis=0) / fitted.variance,
+        MLP: _mlp_errors(states, wanted, chosen, n, mlp_steps) / fitted.variance,
+    }
     tokens = exact.token_names(n)
     for index, name in enumerate(names):
         ever = np.flatnonzero(held[:, :, index].any(axis=1))
         for layer in layers:
-            here = held[layer, :, index]
-            chosen = int(fitted.attention[layer, index].argmax())
-            yield Finding(
-                labelled.name,
-                METHOD,
-                name,
-                layer,
-                bool(here.any()),
-                _reason(layer, ever.tolist(), bool(here.any())),
-                1 - float(error[layer, index]),
-                tokens[chosen] + ("" if here[chosen] or not here.any() else ", wrong"),
-            )
+            here, place = held[layer, :, index], chosen[layer, index]
+            missed = here.any() and not here[place]
+            for method, error in errors.items():
+                yield Finding(
+                    labelled.name,
+                    method,
+                    name,
+                    layer,
+                    bool(here.any()),
+                    _reason(layer, ever.tolist(), bool(here.any())),
+                    1 - float(error[layer, index]),
+                    tokens[place] + (", wrong" if missed else ""),
+                )
+
+
+def _mlp_errors(
+    states: StateSplit,
+    wanted: TargetSplit,
+    chosen: Int[np.ndarray, "layers targets"],
+    n: int,
+    steps: int,
+) -> Float[np.ndarray, "layers targets"]:
+    """Return the held-out squared errors of an MLP for every layer and target.
+
+    They are means over all components, as those of `fit_positions`.
+    """
+    mean, scale = wanted.training.mean(axis=0), wanted.training.std(axis=0)
+    used = scale > 0
+    scale = np.where(used, scale, 1)
+    known, others = (
+        jnp.asarray(np.moveaxis((each - mean) / scale, 1, 0)[None], jnp.float32)
+        for each in wanted
+    )
+    weights = jnp.asarray(np.where(used, scale, 0), jnp.float32)
+    found = []
+    for layer, places in enumerate(chosen):
+        read = [
+            _whitened(states.training[layer, :, place], states.test[layer, :, place])
+            for place in places
+        ]
+        training, test = (
+            np.stack(each)[None, None] for each in zip(*read, strict=True)
+        )
+        probes = random_mlps(
+            layer,
+            layers=(layer,),
+            columns=[(n, POSITION)],
+            num_targets=len(places),
+            hidden_size=training.shape[-1],
+            inner_size=INNER,
+            size=scale.shape[-1],
+        )
+        trained = _trained(probes, training, known, used, steps)
+        left = (trained(jnp.asarray(test)) - others[None])[0, 0] * weights[:, None]
+        found.append(np.mean(np.square(np.asarray(left, np.float64)), axis=(1, 2)))
+    return np.stack(found)
+
+
+def _whitened(
+    training: Float[np.ndarray, "datasets hidden"],
+    test: Float[np.ndarray, "others hidden"],
+) -> tuple[Float[np.ndarray, "datasets hidden"], Float[np.ndarray, "others hidden"]]:
+    """Return both with mean 0 and the identity as covariance on `training`."""
+    mean = training.mean(axis=0, dtype=np.float64)
+    _, lengths, axes = np.linalg.svd(training - mean, full_matrices=False)
+    kept = lengths > 1e-5 * lengths.max(initial=0)  # of what float32 resolves
+    scale = np.where(kept, np.sqrt(len(training)) / np.where(kept, lengths, 1), 0)
+    turned = (((each - mean) @ axes.T * scale) for each in (training, test))
+    return tuple(each.astype(np.float32) for each in turned)  # pyright: ignore
+
+
+@partial(jax.jit, static_argnums=4)
+def _trained(
+    probes: Probes,
+    read: Float[Array, "1 1 targets datasets hidden"],
+    known: Float[Array, "1 targets datasets size"],
+    used: Bool[Array, "targets size"],
+    steps: int,
+) -> Probes:
+    """Return the probes after some steps of Adam, each on the next datasets."""
+    batches = known.shape[2] // BATCH
+
+    def loss(probes: Probes, first: Int[Array, ""]) -> Float[Array, ""]:
+        part = partial(
+            jax.lax.dynamic_slice_in_dim, start_index=first, slice_size=BATCH
+        )
+        return jnp.sum(
+            squared_errors(probes(part(read, axis=3)), part(known, axis=2), used)
+        )
+
+    def step(number: Int[Array, ""], carry: tuple[Probes, AdamState]):
+        probes, state = carry
+        gradient = jax.grad(loss)(probes, number % batches * BATCH)
+        rate = learning_rate(number, steps, RATE)
+        return adam_step(probes, state, gradient, number, rate)
+
+    return jax.lax.fori_loop(0, steps, step, (probes, AdamState.zeros(probes)))[0]
 
 
 def _reason(layer: int, ever: list[int], here: bool) -> str:

@@ -21,13 +21,14 @@ from algoscope.ground_truth.causes import (
 )
 from algoscope.ground_truth.collection import LabelledLearner
 from algoscope.ground_truth.findings import Finding, GroundTruthScores
-from algoscope.ground_truth.reading import METHOD, probe_linearly
+from algoscope.ground_truth.reading import LINEAR, MLP, probe_states
 
 # Above which number a method counts as having found something; the first is the strict
 # one. A probe says the explained share of the variance, a swap the share of the way, an
 # edit the slope, an ablation the largest change over the spread of the answers.
 THRESHOLDS: dict[str, tuple[float, ...]] = {
-    METHOD: (0.9999, 0.99, 0.9),
+    LINEAR: (0.9999, 0.99, 0.9),
+    MLP: (0.99, 0.9),
     SWAP: (0.5,),
     EDIT: (0.5,),
     LIKELY: (0.5,),
@@ -39,13 +40,14 @@ THRESHOLDS: dict[str, tuple[float, ...]] = {
 class ScoringConfig:
     """How many datasets each method gets."""
 
-    num_training: int = 512  # on which probes are fitted
-    num_test: int = 256
+    num_training: int = 2048  # on which probes are fitted
+    num_test: int = 512
     num_pairs: int = 4  # of datasets that swap states
     num_edits: int = 64  # whose states are edited
+    mlp_steps: int = 1000  # of Adam, that an MLP probe is trained for
 
 
-BUDGETS = {"smoke": ScoringConfig(128, 64, 2, 16), "cpu": ScoringConfig()}
+BUDGETS = {"smoke": ScoringConfig(128, 64, 2, 16, 50), "cpu": ScoringConfig()}
 
 
 def score(
@@ -54,7 +56,7 @@ def score(
     *,
     progress: Progress | bool = True,
 ) -> GroundTruthScores:
-    """Ask linear probes, swaps, edits and ablations about labelled learners.
+    """Ask linear and MLP probes, swaps, edits and ablations about labelled learners.
 
     Example:
         >>> import tempfile
@@ -63,7 +65,7 @@ def score(
         >>> (name,) = write_ground_truth(out, only=["gd-d2-n4"], progress=False)
         >>> found = score([out / name], progress=False)
         >>> sorted({each.method for each in found.findings})
-        ['ablation', 'edit', 'likely edit', 'linear probe', 'swap']
+        ['MLP probe', 'ablation', 'edit', 'likely edit', 'linear probe', 'swap']
     """
     if isinstance(budget, str):
         require_choice("budget", budget, BUDGETS)
@@ -80,7 +82,8 @@ def score(
 
 
 def _findings(labelled: LabelledLearner, config: ScoringConfig) -> Iterator[Finding]:
-    yield from probe_linearly(labelled, config.num_training, config.num_test)
+    sizes = (config.num_training, config.num_test, config.mlp_steps)
+    yield from probe_states(labelled, *sizes)
     yield from swap_states(labelled, config.num_pairs)
     yield from edit_states(labelled, config.num_training, config.num_edits)
     yield from ablate_parts(labelled, config.num_edits)

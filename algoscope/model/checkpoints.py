@@ -1,13 +1,14 @@
 """Transformers on disk: config.json, model.safetensors and README.md, the model card.
 
 config.json holds the choices that are not weights and facts about the model (how it was
-trained, with which versions). Loading reads arrays and JSON and executes nothing.
+trained, with which versions). Loading reads arrays and JSON and executes nothing. Where
+MLPs differ in width, config.json lists their `inner_sizes` (see `stack`).
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -23,12 +24,14 @@ from algoscope.foundation.files import (
 )
 from algoscope.foundation.validation import InvalidValueError, require_choice
 from algoscope.model.layer import Block, TransformerLayer
+from algoscope.model.stack import INNER_AXES, LAYER_WEIGHTS
 from algoscope.model.transformer import Transformer
 
 Tree = TypeVar("Tree")
 
 MODELS = Path(__file__).parents[1] / "models"
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+INNER_SIZES = "inner_sizes"  # the field of config.json, where widths of MLPs differ
 EVALUATION = "evaluation.json"  # a saved `Comparison`: the numbers of the card's table
 
 
@@ -70,9 +73,19 @@ def save_transformer(
     The card is written last: where there is a card, the model is complete.
     """
     save_arrays(directory / WEIGHTS, named_leaves(transformer), {"format": "algoscope"})
-    config = {"format": "algoscope", "name": name, "block": asdict(transformer.block)}
+    config = {"format": "algoscope", "name": name, **shape_facts(transformer)}
     write_json(directory / CONFIG, {**config, **about})
     write_atomically(directory / CARD, card.encode())
+
+
+def shape_facts(transformer: Transformer) -> dict[str, Any]:
+    """Return what a configuration has to say, so that the weights can be read.
+
+    Widths of MLPs are told where they differ only.
+    """
+    sizes = transformer.layers.inner_sizes
+    differing = {} if sizes is None else {INNER_SIZES: list(sizes)}
+    return {"block": asdict(transformer.block), **differing}
 
 
 def load_transformer(
@@ -87,7 +100,8 @@ def load_transformer(
     arrays, _ = load_arrays(directory / WEIGHTS, signed=signed)
     try:
         block = Block(**config["block"])
-        sizes = _sizes_of(arrays)
+        inner_sizes = _inner_sizes_in(config)
+        sizes = _sizes_of(arrays, inner_sizes)
     except (KeyError, TypeError, ValueError) as error:
         problem = f"does not hold a saved transformer ({error})"
         raise DamagedFileError(directory, problem) from error
@@ -105,12 +119,25 @@ def load_transformer(
         for name in AXES
         if name.startswith(STACK)
     }
-    return Transformer(
-        layers=TransformerLayer(**layers), block=block, **weights
-    ), config
+    stack = TransformerLayer(**layers, inner_sizes=inner_sizes)
+    return Transformer(layers=stack, block=block, **weights), config
 
 
-def _sizes_of(arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
+def _inner_sizes_in(config: dict) -> tuple[int, ...] | None:
+    """Return the widths of the MLPs, if a configuration says that they differ."""
+    found = config.get(INNER_SIZES)
+    if found is None:
+        return None
+    if isinstance(found, list) and all(
+        type(each) is int and each > 0 for each in found
+    ):
+        return tuple(found)
+    raise ValueError(f"its {INNER_SIZES} are no list of widths")
+
+
+def _sizes_of(
+    arrays: Mapping[str, np.ndarray], inner_sizes: tuple[int, ...] | None
+) -> dict[str, int]:
     """Return the size of each axis; reject weights that do not fit together."""
     for name in AXES:
         arrays[name]  # a KeyError names it
@@ -120,7 +147,11 @@ def _sizes_of(arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
     kind, sizes = arrays["w_e"].dtype, {}
     if kind not in ("float32", "float64"):
         raise ValueError(f"its weights are {kind}")
+    if inner_sizes is not None:
+        sizes |= {"stack": len(inner_sizes), "inner": sum(inner_sizes)}
     for name, axes in AXES.items():
+        if inner_sizes is not None and name.removeprefix(STACK) in INNER_AXES:
+            axes = axes[1:]  # the units of all layers, one after the other
         array = arrays[name]
         shown = f"{name} is {array.dtype}{list(array.shape)}"
         if array.dtype != kind or array.ndim != len(axes):
@@ -136,7 +167,8 @@ def _sizes_of(arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
 def _axes_of(kind: type, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the axes of the weights, as the annotations of a class name them."""
     every = ((name, kind.__annotations__[name].dim_str) for name in names)
-    return {name: tuple(axes.replace("*", "").split()) for name, axes in every}
+    plain = ((name, axes.replace("*mlps", "stack")) for name, axes in every)
+    return {name: tuple(axes.replace("*", "").split()) for name, axes in plain}
 
 
 # The weights in a file, by name: `w_e` has the axes hidden and token.
@@ -145,9 +177,7 @@ AXES = {
     **_axes_of(Transformer, ("w_e", "positions", "w_o", "b_o")),
     **{
         STACK + name: axes
-        for name, axes in _axes_of(
-            TransformerLayer, TransformerLayer.__dataclass_fields__
-        ).items()
+        for name, axes in _axes_of(TransformerLayer, LAYER_WEIGHTS).items()
     },
 }
 CONFIGURED = {  # what config.json says of training: the axis that has this size

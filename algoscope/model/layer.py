@@ -9,7 +9,8 @@ the paper's block attention reads h itself and scores are not scaled; the modern
 (`pre_norm`) reads λ(h).
 
 Axes: `time` tokens, `hidden` units (paper: H), `heads` (paper: m), `key` and `value`
-units of one head, `inner` units of the feed-forward part, `stack` the layers.
+units of one head, `inner` units of the feed-forward part, `stack` the layers, `mlps`
+the same or, where widths differ, nothing.
 """
 
 import math
@@ -173,20 +174,25 @@ def _of_tokens(
 
 
 class TransformerLayer(eqx.Module):
-    """The weights of one layer, or of a stack of layers along a leading axis."""
+    """The weights of one layer, or of a stack of layers along a leading axis.
+
+    MLPs of different widths, the `inner_sizes`, are held without that axis: `stack`
+    tells how, and takes the layers apart.
+    """
 
     w_q: Float[Array, "*stack heads key hidden"]
     w_k: Float[Array, "*stack heads key hidden"]
     w_v: Float[Array, "*stack heads value hidden"]
     w_f: Float[Array, "*stack heads hidden value"]
-    w_2: Float[Array, "*stack inner hidden"]  # applied first: eq. 5
-    w_1: Float[Array, "*stack hidden inner"]
+    w_2: Float[Array, "*mlps inner hidden"]  # applied first: eq. 5
+    w_1: Float[Array, "*mlps hidden inner"]
     b_q: Float[Array, "*stack heads key"]
     b_k: Float[Array, "*stack heads key"]
     b_v: Float[Array, "*stack heads value"]
     b_f: Float[Array, "*stack hidden"]
-    b_2: Float[Array, "*stack inner"]
+    b_2: Float[Array, "*mlps inner"]
     b_1: Float[Array, "*stack hidden"]
+    inner_sizes: tuple[int, ...] | None = eqx.field(static=True, default=None)
 
     def __call__(
         self,

@@ -121,7 +121,9 @@ class InContextLearner(eqx.Module):
     def digest(self) -> str:
         """A text that differs between learners with other weights or another block."""
         weights = digest_of_arrays(named_leaves(self.transformer))
-        return repr(self.transformer.block) + weights
+        sizes = self.transformer.layers.inner_sizes
+        widths = "" if sizes is None else repr(sizes)
+        return repr(self.transformer.block) + widths + weights
 
     def __call__(
         self,

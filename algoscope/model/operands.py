@@ -38,6 +38,7 @@ from algoscope.model.layer import (
     TransformerLayer,
     layer_norm,
 )
+from algoscope.model.stack import inner_sizes_of, scan_layers
 from algoscope.model.tokens import QUERIES
 from algoscope.model.transformer import Transformer
 
@@ -222,16 +223,15 @@ def _check_one(
     """Return the check of one dataset, on which all runs start alike."""
     h = transformer.embedded(jnp.stack([tokens] * RUNS))
     layers, time, hidden = transformer.layers, h.shape[1], h.shape[2]
-    inner_size = layers.b_2.shape[-1]
+    inner_size = max(inner_sizes_of(layers))
     heads = layers.w_q.shape[1]
     rng, width = np.random.default_rng(0), max(inner_size, hidden, heads * time)
     signs = rng.choice([-1, 1], (RUNS, time * width + 7 * len(limits.products)))
     signs[0] = 0  # the first run is as it is
     runs = _Runs(transformer.block, limits, jnp.asarray(signs, jnp.int8))
-    each = (layers, jnp.asarray(limits.products), limits.partners(inner_size))
-    h, (largest, shares) = jax.lax.scan(
-        runs.step, h, (*each, jnp.arange(len(limits.products)))
-    )
+    each = (jnp.asarray(limits.products), limits.partners(inner_size))
+    numbered = (*each, jnp.arange(len(limits.products)))
+    h, (largest, shares) = scan_layers(runs.step, h, layers, numbered)
     exact, *others = transformer.read_out(h)[:, QUERIES]
     # Of examples that are tiny altogether, no digit may be left.
     seen = jnp.max(jnp.abs(tokens[:-1]), initial=0)
@@ -258,7 +258,7 @@ class _Runs:
         self, h: Float[Array, "runs time hidden"], numbered: Any
     ) -> tuple[Any, Any]:
         """Return H⁽ˡ⁺¹⁾; and of the first run the largest operand, the pads' share."""
-        layer, count, partners, index = numbered
+        layer, (count, partners, index) = numbered
         block, eps = self.block, jnp.finfo(h.dtype).eps / 2
         off = jnp.asarray(np.arange(RUNS) > 0, h.dtype)[:, None, None]
 
@@ -315,7 +315,7 @@ class _Runs:
         multiplies = (jnp.arange(inner.shape[-1]) < count)[None, None]
         if not limits.units:
             return jnp.where(multiplies, size, 0), jnp.zeros_like(size)
-        other = size[..., partners]
+        other = size[..., partners[: size.shape[-1]]]
         larger = jnp.maximum(jnp.maximum(size, other), jnp.finfo(size.dtype).tiny)
         less = jnp.minimum(size, other) / larger
         series = limits.truncation * jnp.minimum(larger, LARGE) ** limits.power

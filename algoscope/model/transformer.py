@@ -36,10 +36,7 @@ from algoscope.model.layer import (
     TransformerLayer,
     layer_norm,
 )
-
-# Up to this depth the layers are unrolled, which runs faster; deeper transformers scan
-# over the layers, which compiles faster.
-UNROLLED_LAYERS = 16
+from algoscope.model.stack import depth_of, layer_of, scan_layers
 
 Edit = Callable[[Array, Array], Array]  # from ℓ and H⁽ˡ⁾ [batch, time, hidden]
 
@@ -90,7 +87,7 @@ class Transformer(eqx.Module):
     @property
     def num_layers(self) -> int:
         """The depth L."""
-        return self.layers.w_1.shape[0]
+        return depth_of(self.layers)
 
     @property
     def num_parameters(self) -> int:
@@ -107,7 +104,7 @@ class Transformer(eqx.Module):
         batch = tokens.shape[:-2]
         with self._precisely():
             h = self._embed(tokens).hidden
-            last, (later, alpha) = self._run_layers(h, self.layers)
+            last, (later, alpha) = self._run_layers(h)
             output = self.read_out(last)
         hidden = jnp.concatenate([h[None], later])
 
@@ -130,19 +127,16 @@ class Transformer(eqx.Module):
         factors (`Embedded`), except with constructed weights, which rely on the order
         of additions.
         """
-
-        def part(at: int | slice) -> TransformerLayer:
-            return jax.tree.map(lambda leaf: leaf[at], self.layers)
-
+        layers = self.layers
         with self._precisely():
             embedded = self._embed(tokens)
             h = embedded.hidden
             factors = embedded if self.block.precision == "any" else None
             if self.num_layers > 1:
-                h, _ = part(0)(h, self.block, embedded=factors)
-                h, _ = self._run_layers(h, part(slice(1, -1)))
+                h, _ = layer_of(layers, 0)(h, self.block, embedded=factors)
+                h, _ = self._run_layers(h, slice(1, -1))
                 factors = None
-            h, _ = part(-1)(h, self.block, at, factors)
+            h, _ = layer_of(layers, -1)(h, self.block, at, factors)
             output = self.read_out(h)
         return output.reshape(*tokens.shape[:-2], h.shape[1])
 
@@ -152,14 +146,14 @@ class Transformer(eqx.Module):
         """Return the outputs when each H⁽ˡ⁾ is replaced by edit(ℓ, H⁽ˡ⁾) on the way."""
 
         def step(h, numbered):
-            depth, layer = numbered
+            layer, depth = numbered
             h, _ = layer(h, self.block)
             return edit(depth, h), None
 
         depths = jnp.arange(self.num_layers + 1)
         with self._precisely():
             h = edit(depths[0], self._embed(tokens).hidden)
-            h, _ = jax.lax.scan(step, h, (depths[1:], self.layers))
+            h, _ = scan_layers(step, h, self.layers, depths[1:])
             return self.read_out(h)
 
     def _precisely(self) -> AbstractContextManager:
@@ -196,23 +190,16 @@ class Transformer(eqx.Module):
         return Embedded(flat.astype(self.w_e.dtype), self.w_e, self.positions[:time])
 
     def _run_layers(
-        self, h: Float[Array, "batch time hidden"], layers: TransformerLayer
+        self, h: Float[Array, "batch time hidden"], between: slice = slice(None)
     ):
         """Return the last hidden states, and the states and α of every layer."""
 
-        def step(h, layer: TransformerLayer):
+        def step(h, numbered):
+            layer, _ = numbered
             h, alpha = layer(h, self.block)
             return h, (h, alpha)
 
-        depth = layers.w_1.shape[0]
-        if depth > UNROLLED_LAYERS or depth == 0:
-            return jax.lax.scan(step, h, layers)
-        kept = []
-        for index in range(depth):
-            layer = jax.tree.map(lambda leaf, i=index: leaf[i], layers)
-            h, states = step(h, layer)
-            kept.append(states)
-        return h, jax.tree.map(lambda *states: jnp.stack(states), *kept)
+        return scan_layers(step, h, self.layers, between=between, unroll=True)
 
     def embedded(
         self, tokens: Float[Array, "batch time token"]

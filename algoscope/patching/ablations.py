@@ -8,15 +8,15 @@ b₁ ← b₁ + W₁ E[σ(…)], so the rest is a learner like any other.
 from collections.abc import Iterator
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from algoscope.comparison.predict import Inputs, Labels
-from algoscope.model.layer import TransformerLayer, layer_norm
+from algoscope.model.layer import layer_norm
 from algoscope.model.learner import InContextLearner
 from algoscope.model.opened import MEAN_DATASETS, Part
+from algoscope.model.stack import layer_of, outer_place
 from algoscope.model.tokens import encode_context
 from algoscope.model.transformer import Transformer, run_compiled
 
@@ -67,7 +67,10 @@ def _without(
         layers = eqx.tree_at(
             lambda each: (each.w_1, each.b_1),
             layers,
-            (layers.w_1.at[index].set(0), layers.b_1.at[index].set(mean)),
+            (
+                layers.w_1.at[outer_place(layers, index)].set(0),
+                layers.b_1.at[index].set(mean),
+            ),
         )
     else:
         layers = eqx.tree_at(
@@ -87,7 +90,7 @@ def _mean_of(
     head: int | None,
 ) -> Float[Array, " hidden"]:
     """Return the mean of what a part of layer `index` adds to its input `h`."""
-    layer: TransformerLayer = jax.tree.map(lambda leaf: leaf[index], transformer.layers)
+    layer = layer_of(transformer.layers, index)
     block = transformer.block
     read = layer_norm(h, block.layer_norm_epsilon) if block.pre_norm else h
     if head is None:

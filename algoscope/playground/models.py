@@ -7,7 +7,7 @@ A model is named as users name it: a shipped model, a directory, or an algorithm
 import base64
 import gzip
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,13 @@ from algoscope.construction.build import (
 )
 from algoscope.foundation.files import read_json
 from algoscope.layerwise.read_outs import ReadOuts
-from algoscope.model.checkpoints import CONFIG, locate, named_leaves, shipped_models
+from algoscope.model.checkpoints import (
+    CONFIG,
+    locate,
+    named_leaves,
+    shape_facts,
+    shipped_models,
+)
 from algoscope.model.learner import InContextLearner
 from algoscope.model.transformer import Transformer
 from algoscope.playground.programs import program_data
@@ -122,7 +128,7 @@ def compiled_model(algorithm: str, dim: int) -> PageModel:
     config = {
         "format": "algoscope",
         "name": construction.name,
-        "block": asdict(learner.transformer.block),
+        **shape_facts(learner.transformer),
         "construction": construction.as_dict(),
     }
     return PageModel(f"{algorithm}-d{dim}", learner, config, construction)

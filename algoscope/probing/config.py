@@ -253,7 +253,7 @@ def estimate_cost(
     per_layer = 12 * width**2  # as in GPT-2, where weights are not known
     if isinstance(learner, InContextLearner):
         leaves = jax.tree.leaves(learner.transformer.layers)
-        per_layer = sum(leaf[0].size for leaf in leaves)
+        per_layer = sum(leaf.size for leaf in leaves) / learner.num_layers
     token = 2.0 * width * (learner.dim + 1)
     token += deepest * (2.0 * per_layer + 4.0 * width * time)
     fixed, learned = len(config.fixed_places), config.learned_places

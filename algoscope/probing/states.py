@@ -25,6 +25,7 @@ from algoscope.comparison.predict import (
 )
 from algoscope.model.learner import InContextLearner
 from algoscope.model.opened import OpenedLearner
+from algoscope.model.stack import inner_sizes_of
 from algoscope.model.transformer import random_transformer
 from algoscope.predictors import RangeAware
 from algoscope.probing.config import ProbingConfig
@@ -152,7 +153,7 @@ def untrained(learner: InContextLearner, seed: int = 0) -> InContextLearner:
             num_layers=transformer.num_layers,
             hidden_size=hidden_size,
             num_heads=num_heads,
-            inner_size=transformer.layers.w_2.shape[1],
+            inner_size=max(inner_sizes_of(transformer.layers)),
             block=transformer.block,
         ),
         f"{learner.name}, untrained",

@@ -23,6 +23,7 @@ from algoscope.foundation.validation import InvalidValueError
 from algoscope.model.checkpoints import load_transformer, named_leaves
 from algoscope.model.layer import TransformerLayer
 from algoscope.model.learner import InContextLearner
+from algoscope.model.stack import LAYER_WEIGHTS
 from algoscope.model.transformer import Transformer
 from algoscope.training.config import TrainingConfig
 
@@ -42,6 +43,7 @@ def load_start(start: InContextLearner | str | Path) -> InContextLearner:
     if not isinstance(start, InContextLearner):
         start = InContextLearner.from_pretrained(start)
     transformer = start.transformer
+    _require_equal_widths("start", transformer)
     held = transformer.w_e.dtype
     if held != jnp.float32:
         raise InvalidValueError("start", "hold float32 weights", held.name, TRAINABLE)
@@ -51,6 +53,14 @@ def load_start(start: InContextLearner | str | Path) -> InContextLearner:
         rule = f"hold weights of at most {LARGEST:.0f}"
         raise InvalidValueError("start", rule, f"{largest:.3g}", TRAINABLE)
     return start
+
+
+def _require_equal_widths(name: str, transformer: Transformer) -> None:
+    """Reject MLPs of different widths, as exact constructions have."""
+    sizes = transformer.layers.inner_sizes
+    if sizes is not None:
+        rule, got = "hold MLPs of equal widths", f"{min(sizes)} to {max(sizes)} units"
+        raise InvalidValueError(name, rule, got, TRAINABLE)
 
 
 def starting_from(config: TrainingConfig, start: InContextLearner) -> TrainingConfig:
@@ -105,6 +115,7 @@ def redraw(
         'gd(0.01, 1, 0), compiled, layer 3 random'
     """
     transformer, rng = learner.transformer, np.random.default_rng(seed)
+    _require_equal_widths("learner", transformer)
     depth = transformer.num_layers
     if layers is None:
         drawn = _drawn_layers(transformer.layers, rng, 1.0)
@@ -143,7 +154,7 @@ def _drawn_layers(
     residual = gain / np.sqrt(2 * depth)
     fans = {"w_f": heads * value, "w_1": inner}
     drawn = {}
-    for name in TransformerLayer.__dataclass_fields__:
+    for name in LAYER_WEIGHTS:
         old = getattr(like, name)
         if name.startswith("b_"):
             drawn[name] = jnp.zeros_like(old)

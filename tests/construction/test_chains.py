@@ -23,7 +23,7 @@ from algoscope.construction.paper.primitives import Aff, Mul
 from algoscope.construction.paper.raw import Mov
 from algoscope.construction.paper.steps import Layout
 from algoscope.foundation.validation import InvalidValueError
-from algoscope.model import transformer
+from algoscope.model import stack
 from algoscope.model.tokens import example_tokens
 from algoscope.model.transformer import Transformer
 
@@ -39,7 +39,7 @@ law = settings(max_examples=25)
 @pytest.fixture(autouse=True)
 def _one_compiled_body(monkeypatch: pytest.MonkeyPatch):
     """Share one body among the layers: it runs slower, but compiles at once."""
-    monkeypatch.setattr(transformer, "UNROLLED_LAYERS", 0)
+    monkeypatch.setattr(stack, "UNROLLED_LAYERS", 0)
 
 
 @filter_jit

@@ -52,7 +52,7 @@ from algoscope.construction.paper.primitives import Aff, Div, Dot, Mul
 from algoscope.construction.paper.raw import Mov
 from algoscope.construction.paper.steps import Layout, Step
 from algoscope.foundation.validation import InvalidValueError
-from algoscope.model import Activation, transformer
+from algoscope.model import Activation, stack
 from algoscope.model.tokens import example_tokens
 
 pytestmark = pytest.mark.optimized  # Rounding is the matter.
@@ -751,7 +751,7 @@ def test_erratum_54_old_contents_are_divided_too():
 
 
 def test_erratum_55_one_n_for_everything(monkeypatch):
-    monkeypatch.setattr(transformer, "UNROLLED_LAYERS", 0)  # compiles at once
+    monkeypatch.setattr(stack, "UNROLLED_LAYERS", 0)  # compiles at once
     w, data = np.array([0.5, -1.0, 0.25, 1.5]), example_tokens(4, 1, 9, 1)
     chain = theorem_1(4, w, 1 / 12, 0.1)
 

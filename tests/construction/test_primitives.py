@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -29,6 +28,7 @@ from algoscope.construction.paper.primitives import Aff, Div, Dot, Mul
 from algoscope.construction.paper.raw import Mov
 from algoscope.construction.paper.steps import Layout, Step
 from algoscope.foundation.validation import InvalidValueError
+from algoscope.model.stack import layer_of
 
 pytestmark = pytest.mark.optimized  # Rounding is the matter.
 
@@ -202,7 +202,7 @@ def distance(
     h[..., : state.shape[-1]] = state
     columns = jnp.asarray(h)
     for depth in range(len(steps)):
-        layer = jax.tree.map(lambda leaf, at=depth: leaf[at], assembly.layers)
+        layer = layer_of(assembly.layers, depth)
         columns = apply(layer, columns, assembly.numerics.block)
     after = np.asarray(columns)[..., : state.shape[-1]]
     return float(np.max(np.abs(after - expected)))

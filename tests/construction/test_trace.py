@@ -16,7 +16,7 @@ from algoscope.construction.trace import (
     trace_chain,
     trace_program,
 )
-from algoscope.model import transformer
+from algoscope.model import stack
 from algoscope.model.tokens import encode_context, example_tokens
 
 pytestmark = pytest.mark.optimized  # Rounding is the matter.
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.optimized  # Rounding is the matter.
 @pytest.fixture(autouse=True)
 def _one_compiled_body(monkeypatch: pytest.MonkeyPatch):
     """Share one body among the layers: it runs slower, but compiles at once."""
-    monkeypatch.setattr(transformer, "UNROLLED_LAYERS", 0)
+    monkeypatch.setattr(stack, "UNROLLED_LAYERS", 0)
 
 
 def test_the_trace_of_a_chain_holds_both_meanings():

@@ -4,6 +4,7 @@ import json
 
 import jax.numpy as jnp
 import numpy as np
+from support.forward import layer_weights
 
 from algoscope.ground_truth import LabelledLearner
 from algoscope.ground_truth.labels import Truths, read_rows
@@ -53,7 +54,8 @@ def test_heads_and_units_are_those_that_have_weights(plain: LabelledLearner):
     for layer in range(plain.learner.num_layers):
         own = [each for each in plain.labels.units if each.layer == layer + 1]
         units = sorted(unit for each in own for unit in each.units)
-        assert units == np.flatnonzero(layers.w_1[layer].any(axis=0)).tolist()
+        w_1 = layer_weights(layers, layer)["w_1"]
+        assert units == np.flatnonzero(w_1.any(axis=0)).tolist()
     first = plain.labels.heads[0]
     assert first.attends == "{0} if i>0"
     assert (first.reads, first.writes) == (("token",), ("x1",))

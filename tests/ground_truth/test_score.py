@@ -13,6 +13,7 @@ from algoscope.ground_truth import (
 )
 from algoscope.ground_truth.collection import COLLECTION
 from algoscope.ground_truth.findings import Finding
+from algoscope.ground_truth.reading import LINEAR, MLP, probe_states
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +22,24 @@ def found(written: Path) -> GroundTruthScores:
 
 
 def test_every_held_quantity_is_read_and_every_used_one_found(found):
-    right = {s.reason: s.share for s in found.scores() if s.truth}
+    exact = [s for s in found.scores() if s.truth and s.method != MLP]
+    right = {s.reason: s.share for s in exact}
     assert right.keys() == {"held", "held and used", "carries the weights", "works"}
     assert set(right.values()) == {1.0}
+
+
+def test_an_mlp_reads_what_is_held_and_more(written):
+    labelled = LabelledLearner.load(written / "gd-d2-n4")
+    cells = list(probe_states(labelled, 512, 128, 300))
+    says = {(c.method, c.what, c.layer): c.says for c in cells}
+    held = [c for c in cells if c.truth and c.method == MLP]
+    assert min(cell.says for cell in held) > 0.95
+    absent = [c for c in cells if c.reason == "never" and c.method == LINEAR]
+    gains = [says[MLP, c.what, c.layer] - c.says for c in absent]
+    assert max(gains) > 0.05  # it computes what is not there
+    at_input = {c.what: c.says for c in held if c.layer == 0}
+    assert says[MLP, "w2", 0] < 0.9
+    assert not at_input.keys() & {"w2"}
 
 
 def test_what_is_absent_has_its_reason(found):

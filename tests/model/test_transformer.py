@@ -24,9 +24,10 @@ from support.transformers import (
     with_block,
 )
 
-from algoscope.model import Activation, transformer
+from algoscope.model import Activation, stack
 from algoscope.model.layer import EVERYWHERE, Block, Embedded, TransformerLayer
-from algoscope.model.transformer import UNROLLED_LAYERS, Transformer
+from algoscope.model.stack import UNROLLED_LAYERS
+from algoscope.model.transformer import Transformer
 
 BLOCKS: dict[str, Block] = {
     "pre_norm": Block(pre_norm=True),
@@ -92,7 +93,7 @@ def test_a_deep_stack_agrees_layer_by_layer(rng, block):
 def test_a_scan_over_the_layers_equals_the_layers_one_by_one(model, rng, monkeypatch):
     tokens = draw_tokens(rng, 2)
     unrolled = run(model, tokens)
-    monkeypatch.setattr(transformer, "UNROLLED_LAYERS", 1)
+    monkeypatch.setattr(stack, "UNROLLED_LAYERS", 1)
     scanned = jax.jit(partial(model, attention=True))
     assert "scan" in str(jax.make_jaxpr(scanned)(tokens))
     assert_same_run(scanned(tokens), unrolled, tolerance=1e-12)
@@ -145,7 +146,7 @@ def test_attention_is_kept_only_on_request(model, rng):
 def test_outputs_asked_for_are_those_of_the_whole_run(
     rng, monkeypatch, block, at, unrolled, layers
 ):
-    monkeypatch.setattr(transformer, "UNROLLED_LAYERS", unrolled)
+    monkeypatch.setattr(stack, "UNROLLED_LAYERS", unrolled)
     model = draw_transformer(rng, block, layers=layers)
     tokens = draw_tokens(rng, 2, 3)
     outputs = jax.jit(lambda tokens: model.outputs(tokens, at))(tokens)
@@ -270,7 +271,7 @@ def test_mapping_over_sequences_equals_a_batch(model, rng):
 @pytest.mark.parametrize("unrolled", [True, False])
 def test_mapping_over_models_equals_one_model_at_a_time(rng, monkeypatch, unrolled):
     if not unrolled:
-        monkeypatch.setattr(transformer, "UNROLLED_LAYERS", 0)
+        monkeypatch.setattr(stack, "UNROLLED_LAYERS", 0)
     models = [draw_transformer(rng, IMAGINARY) for _ in range(3)]
     ensemble = jax.tree.map(lambda *leaves: np.stack(leaves), *models)
     tokens = draw_tokens(rng, 2)

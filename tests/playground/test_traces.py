@@ -11,7 +11,7 @@ from algoscope.construction.compiler.numerics import numerics
 from algoscope.construction.language.interpreter import interpret
 from algoscope.construction.paper.chain import theorem_1, theorem_2
 from algoscope.construction.trace import TracedStep, trace_chain, trace_program
-from algoscope.model import transformer
+from algoscope.model import stack
 from algoscope.model.tokens import encode_context, example_tokens
 from algoscope.playground.constructions import EXAMPLES, START, constructions
 from algoscope.playground.programs import program_data
@@ -34,7 +34,7 @@ TRACE = """async ([index, x, y]) => {
 @pytest.fixture(autouse=True)
 def _one_compiled_body(monkeypatch: pytest.MonkeyPatch):
     """Share one body among the layers: it runs slower, but compiles at once."""
-    monkeypatch.setattr(transformer, "UNROLLED_LAYERS", 0)
+    monkeypatch.setattr(stack, "UNROLLED_LAYERS", 0)
 
 
 @pytest.fixture(scope="module")

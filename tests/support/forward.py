@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from algoscope.construction.compiler.activations import ACTIVATIONS
-from algoscope.model.layer import Block
+from algoscope.model.layer import Block, TransformerLayer
+from algoscope.model.stack import INNER_AXES, LAYER_WEIGHTS
 from algoscope.model.transformer import Transformer
 
 
@@ -48,15 +49,27 @@ def run_layer(w: dict[str, np.ndarray], h: np.ndarray, block: Block) -> np.ndarr
     return z + (inner @ w["w_1"].T + w["b_1"])
 
 
+def layer_weights(layers: TransformerLayer, index: int) -> dict[str, np.ndarray]:
+    """Return the weights of one layer, whether or not all MLPs are equally wide."""
+    sizes, found = layers.inner_sizes, {}
+    for name in LAYER_WEIGHTS:
+        leaf = np.asarray(getattr(layers, name))
+        if sizes is None or name not in INNER_AXES:
+            found[name] = leaf[index]
+        else:
+            own = np.arange(sizes[index]) + sum(sizes[:index])
+            found[name] = np.take(leaf, own, INNER_AXES[name])
+    return found
+
+
 def hidden_states(model: Transformer, tokens: Any) -> np.ndarray:
     """Return H⁽⁰⁾, …, H⁽ᴸ⁾ as [batch, depth, time, hidden]."""
     dtype = np.asarray(model.w_e).dtype
     tokens = np.asarray(tokens, dtype)
-    stack = {name: np.asarray(leaf) for name, leaf in vars(model.layers).items()}
     positions = np.asarray(model.positions)[: tokens.shape[1]]
     hidden = [tokens @ np.asarray(model.w_e).T + positions]
     for layer in range(model.num_layers):
-        weights = {name: leaf[layer] for name, leaf in stack.items()}
+        weights = layer_weights(model.layers, layer)
         hidden.append(run_layer(weights, hidden[-1], model.block))
         assert hidden[-1].dtype == dtype, "something was computed in another precision"
     return np.stack(hidden, axis=1)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
+from support.forward import layer_weights
 
 from algoscope.construction.compiler.numerics import Numerics, numerics, paper_numerics
 from algoscope.construction.paper.chain import assemble
@@ -64,7 +65,7 @@ def apply(layer: TransformerLayer, h: jax.Array, block: Block) -> jax.Array:
     return layer(h, block)[0]
 
 
-def padded(name: str, leaf: jax.Array) -> jax.Array:
+def padded(name: str, leaf: np.ndarray) -> jax.Array:
     whole = np.zeros([SIZES[axis] for axis in SHAPES[name]], leaf.dtype)
     whole[tuple(slice(size) for size in leaf.shape)] = leaf
     return jnp.asarray(whole)
@@ -85,10 +86,8 @@ def compute(
     assembly = assemble(registers, [step], [state], time, numerics)
     h = np.repeat(assembly.positions[None], datasets, axis=0)
     h[..., : state.shape[-1]] = state
-    stacked = vars(assembly.layers)
-    layer = TransformerLayer(
-        **{name: padded(name, stacked[name][0]) for name in SHAPES}
-    )
+    own = layer_weights(assembly.layers, 0)
+    layer = TransformerLayer(**{name: padded(name, own[name]) for name in SHAPES})
     block = replace(assembly.numerics.block, **changes)
     after = apply(layer, jnp.asarray(h, numerics.dtype), block)
     return np.asarray(after, np.float64)[..., :rows]

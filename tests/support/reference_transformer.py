@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from support.forward import layer_weights
 
 from algoscope.model.layer import Block
 from algoscope.model.transformer import Transformer
@@ -91,13 +92,12 @@ def run_sequence(model: Transformer, tokens: Matrix) -> Run:
     w_e, positions, w_o = (
         np.asarray(part, np.float64) for part in (model.w_e, model.positions, model.w_o)
     )
-    stack = {
-        name: np.asarray(leaf, np.float64) for name, leaf in vars(model.layers).items()
-    }
     h = np.stack([w_e @ token + positions[i] for i, token in enumerate(tokens)])
     hidden, attention = [h], []
-    for layer in range(len(stack["w_q"])):
-        h, weights = run_layer({name: w[layer] for name, w in stack.items()}, h, block)
+    for layer in range(model.num_layers):
+        w = layer_weights(model.layers, layer)
+        exact = {name: leaf.astype(np.float64) for name, leaf in w.items()}
+        h, weights = run_layer(exact, h, block)
         hidden.append(h)
         attention.append(weights)
     if block.pre_norm:

@@ -140,13 +140,14 @@ class ConjugateGradients(Algorithm):
         return predictors.conjugate_gradients(self.steps)
 
     def program(self, dim: int, num_examples: int) -> Program:
-        """Return 7K layers.
+        """Return 7K − 1 layers.
 
         v/‖v‖; Sv; vᵀSv and vᵀr; the length vᵀr/vᵀSv; w and r; rᵀSv; v. The turn
         rᵀSv/vᵀSv times v is rᵀSv times v/vᵀSv, which comes with the length. After
         min(n, d) steps n examples are solved, and the rest is rounding. So divisors c
         are replaced by √(c² + f²), the norm of two numbers: f is 1 for what is solved,
-        where quotients have to be small, and else `floor`.
+        where quotients have to be small, and else `floor`. The last step needs no w:
+        what it adds to the prediction is the length times xᵀv.
         """
         program = Program(dim, num_examples)
         gram, moment = triangle_moments(program, mean=True)
@@ -154,43 +155,54 @@ class ConjugateGradients(Algorithm):
         rank = np.minimum((np.arange(program.time) + 1) // 2, d)
         w, rest, v = zeros(d), moment, moment
         for k in range(self.steps):
+            last = k + 1 == self.steps
             solved = np.where(rank <= k, 1, self.floor)
             floor = program.position(f"f{k}", solved[:, None])
             v = program.divide(v, join([v, floor]), f"v{k}/‖v{k}‖")
             moved = program.apply(whole, v, name=f"Sv{k}")
-            products = program.apply(join([moved, rest]), v, name=f"v·Sv{k}, v·r{k}")
+            rows, name = [moved, rest], f"v·Sv{k}, v·r{k}"
+            if last:
+                rows, name = [*rows, program.x], f"{name}, x·v{k}"
+            products = program.apply(join(rows), v, name=name)
             divided = program.divide(
-                join([products[1:], v]),
+                join([products[1:2], *([] if last else [v])]),
                 join([products[:1], floor]),
-                f"length{k}, v/v·Sv",
+                f"length{k}" if last else f"length{k}, v/v·Sv",
             )
             length, shorter = divided[:1], divided[1:]
+            if last:
+                before = program.dot(w, program.x, f"x·w{k}") if k else constant(0.0)
+                program.predict(
+                    program.multiply(
+                        length, products[2:], plus=before, name="prediction"
+                    )
+                )
+                break
             w = program.multiply(v, length.repeat(d), into=w, name=f"w{k + 1}")
-            if k + 1 < self.steps:
-                # b is still needed where it is: its neighbour S is in use.
-                old = {"into": rest} if k else {"plus": rest}
-                rest = program.multiply(
-                    moved, length.repeat(d), -np.eye(d), **old, name=f"r{k + 1}"
-                )
-                across = program.dot(rest, moved, f"r{k + 1}·Sv{k}")
-                v = program.multiply(
-                    shorter, across.repeat(d), -np.eye(d), plus=rest, name=f"v{k + 1}"
-                )
-        program.predict(program.dot(w, program.x, "prediction"))
+            # b is still needed where it is: its neighbour S is in use.
+            old = {"into": rest} if k else {"plus": rest}
+            rest = program.multiply(
+                moved, length.repeat(d), -np.eye(d), **old, name=f"r{k + 1}"
+            )
+            across = program.dot(rest, moved, f"r{k + 1}·Sv{k}")
+            v = program.multiply(
+                shorter, across.repeat(d), -np.eye(d), plus=rest, name=f"v{k + 1}"
+            )
         return program
 
     def num_layers(self, dim: int, num_examples: int) -> int:
-        """Return 7K."""
-        return 7 * self.steps
+        """Return 7K − 1."""
+        return 7 * self.steps - 1
 
     def hidden_size(self, dim: int, num_examples: int) -> int:
-        """Return d(d + 1)/2 + 9d + K + 8, and d(d + 1)/2 + 6d + 10 for one step.
+        """Return d(d + 1)/2 + 9d + K + 8, and d(d + 1)/2 + 6d + 11 for one step.
 
         Token, code and reference are d + 5, pads 2d + 2 for the norm's d + 1
         components; then S, b, v, Sv, vᵀSv, vᵀr and K floors. From the second step on, w
-        and r are there as well, and the length and v/vᵀSv. Two steps need one row less.
+        and r are there as well, and the length and v/vᵀSv; a single step has xᵀv
+        instead. Two steps need one row less, unless d = 1.
         """
         triangle = dim * (dim + 1) // 2
         if self.steps == 1:
-            return triangle + 6 * dim + 10
-        return triangle + 9 * dim + 8 + self.steps - (self.steps == 2)
+            return triangle + 6 * dim + 11
+        return triangle + 9 * dim + 8 + self.steps - (self.steps == 2 and dim > 1)

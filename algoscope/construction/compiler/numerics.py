@@ -66,6 +66,7 @@ class Numerics:
     bypass: float | None = None  # N of σ(N + u) − N; None: σ(u) − σ(−u), exact
     layer_norm_epsilon: float = 0.0
     pre_norm: bool = False
+    equal_widths: bool = False  # of MLPs, padded with zeros, as training needs them
 
     def __post_init__(self):
         require_choice("dtype", self.dtype, get_args(DType))
@@ -153,7 +154,7 @@ def trainable_numerics(activation: Activation = "gelu") -> Numerics:
     """
     product = richardson(activation, 2, 1.0)
     moderate = Numerics("float32", product, pad=2.0**8, gap=2.0**4)
-    return replace(moderate, layer_norm_epsilon=1e-5)
+    return replace(moderate, layer_norm_epsilon=1e-5, equal_widths=True)
 
 
 @dataclass(frozen=True)

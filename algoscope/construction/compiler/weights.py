@@ -28,6 +28,7 @@ from algoscope.construction.compiler.numerics import Numerics
 from algoscope.construction.language.timesteps import SELF, Code, Timesteps
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.model.layer import TransformerLayer
+from algoscope.model.stack import INNER_AXES
 from algoscope.model.transformer import Transformer
 
 # Linear in the rows of a column; the last number is constant.
@@ -224,7 +225,8 @@ def _feed_forward(plan: Plan, frame: Frame, numerics: Numerics) -> Weights:
 
 
 def _pad_and_stack(
-    arrays: list[Float[np.ndarray, "..."]], least: tuple[int, ...]
+    arrays: list[Float[np.ndarray, "..."]],
+    least: tuple[int, ...] | Int[np.ndarray, " axes"],
 ) -> Float[np.ndarray, "..."]:
     """Return arrays of different shapes as one, padded with zeros."""
     shape = np.max([least, *(array.shape for array in arrays)], axis=0)
@@ -234,16 +236,48 @@ def _pad_and_stack(
     return stacked
 
 
+def shared_widths(sizes: list[int]) -> tuple[int, ...]:
+    """Return widths that are as large or a little larger, and few of them different.
+
+    Layers of one width share their program. A width joins the next larger one if that
+    costs it at most a third more, or if both are at most an eighth of the widest.
+
+    Example:
+        >>> shared_widths([0, 8, 48, 56, 168, 192])
+        (8, 8, 56, 56, 192, 192)
+    """
+    shared: dict[int, int] = {}
+    widest = width = max(1, *sizes)
+    for size in sorted(set(sizes), reverse=True):
+        if size < 0.75 * width and width > widest / 8:
+            width = max(1, size)
+        shared[size] = width
+    return tuple(shared[size] for size in sizes)
+
+
 def stack(layers: list[Weights], numerics: Numerics) -> TransformerLayer:
-    """Return layers of different sizes as one stack, padded with zeros."""
+    """Return layers of different sizes as one stack.
+
+    Heads are padded with zeros, and MLPs to one of a few `shared_widths`.
+    """
     if not layers:
         raise InvalidValueError("layers", "hold at least one layer", "none")
+    sizes = shared_widths([len(layer["b_2"]) for layer in layers])
+    equal = numerics.equal_widths or len(set(sizes)) == 1
     stacked = {}
     for name in layers[0]:
-        least = (0,) * layers[0][name].ndim
-        whole = _pad_and_stack([layer[name] for layer in layers], least)
+        own = [layer[name] for layer in layers]
+        if name in INNER_AXES and not equal:
+            axis = INNER_AXES[name]
+            padded = [
+                _pad_and_stack([array], np.eye(array.ndim, dtype=int)[axis] * size)[0]
+                for array, size in zip(own, sizes, strict=True)
+            ]
+            whole = np.concatenate(padded, axis)
+        else:
+            whole = _pad_and_stack(own, (0,) * own[0].ndim)
         stacked[name] = jnp.asarray(whole, numerics.dtype)
-    return TransformerLayer(**stacked)
+    return TransformerLayer(**stacked, inner_sizes=None if equal else sizes)
 
 
 def assemble_transformer(

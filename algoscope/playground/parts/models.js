@@ -66,7 +66,7 @@ export function readReadOuts(bytes, { numLayers, hidden }) {
 }
 
 function makeModel(name, config, weights, { kind, readouts = null, program = null }) {
-  const transformer = new Transformer(config.block, readSafetensors(weights));
+  const transformer = new Transformer(config, readSafetensors(weights));
   const { dim, maxExamples } = transformer;
   return { name, kind, dim, maxExamples, config, transformer, readouts, program };
 }

@@ -25,6 +25,7 @@ export function encode(x, y, dim, whole = false) {
 const LAYER_FIELDS = [
   "w_q", "w_k", "w_v", "w_f", "w_2", "w_1", "b_q", "b_k", "b_v", "b_f", "b_2", "b_1",
 ];
+const INNER_FIELDS = ["w_2", "w_1", "b_2"];
 const fail = (problem) => {
   throw new DamagedFile(`The files do not hold a saved transformer: ${problem}.`);
 };
@@ -48,9 +49,27 @@ function readBlock(block) {
   return known;
 }
 
+function readWidths(widths, layers) {
+  if (widths === null) return null;
+  const isWidth = (each) => Number.isSafeInteger(each) && each > 0;
+  if (!Array.isArray(widths) || widths.length !== layers || !widths.every(isWidth)) {
+    fail("its inner_sizes are not the widths of its layers");
+  }
+  return widths;
+}
+
+// Return some columns of a matrix, rows one after the other.
+function columns(matrix, rows, first, last) {
+  const size = matrix.length / rows, part = new Float64Array(rows * (last - first));
+  for (let row = 0; row < rows; row++) {
+    part.set(matrix.subarray(row * size + first, row * size + last), row * (last - first));
+  }
+  return part;
+}
+
 export class Transformer {
-  constructor(block, tensors) {
-    this.block = readBlock(block);
+  constructor(config, tensors) {
+    this.block = readBlock(config.block);
     const shapeOf = (name, axes) => {
       const { shape } = tensors.get(name) ?? fail(`${name} is missing`);
       if (shape.length !== axes) fail(`${name} has ${shape.length} axes, not ${axes}`);
@@ -60,11 +79,14 @@ export class Transformer {
     const [maxTime] = shapeOf("positions", 2);
     const [layers, heads, key] = shapeOf("layers.w_q", 4);
     const value = shapeOf("layers.w_v", 4)[2];
-    const inner = shapeOf("layers.w_2", 3)[1];
-    if (token < 2 || Math.min(layers, hidden, heads, key, value, inner) < 1) fail("a size is zero");
+    const told = readWidths(config.inner_sizes ?? null, layers);
+    const widths = told ?? Array(layers).fill(shapeOf("layers.w_2", 3)[1]);
+    if (token < 2 || Math.min(layers, hidden, heads, key, value, ...widths) < 1) fail("a size is zero");
     if (maxTime < 3) fail("it has no room for an example");
-    Object.assign(this, { hidden, token, maxTime, heads, key, value, inner });
+    Object.assign(this, { hidden, token, maxTime, heads, key, value });
     this.numLayers = layers;
+    // MLPs of different widths are held as one: their units stand one after the other.
+    const inner = told ? told.reduce((sum, each) => sum + each) : widths[0];
     const shapes = {
       w_e: [hidden, token], positions: [maxTime, hidden], w_o: [hidden], b_o: [],
       w_q: [heads, key, hidden], w_k: [heads, key, hidden], w_v: [heads, value, hidden],
@@ -80,16 +102,22 @@ export class Transformer {
       return tensor.values;
     };
     for (const name of ["w_e", "positions", "w_o", "b_o"]) this[name] = take(name, shapes[name]);
-    const stacked = LAYER_FIELDS.map(
-      (name) => [name, take(`layers.${name}`, [layers, ...shapes[name]])],
-    );
-    this.layers = Array.from({ length: layers }, (_, index) => {
-      const layer = {};
-      for (const [name, all] of stacked) {
+    const held = LAYER_FIELDS.map((name) => {
+      const joined = told && INNER_FIELDS.includes(name);
+      return [name, take(`layers.${name}`, joined ? shapes[name] : [layers, ...shapes[name]])];
+    });
+    let first = 0; // the layer's first unit among all
+    this.layers = widths.map((width, index) => {
+      const last = first + width;
+      const layer = Object.fromEntries(held.map(([name, all]) => {
+        if (told && name === "w_1") return [name, columns(all, hidden, first, last)];
+        if (told && name === "w_2") return [name, all.subarray(first * hidden, last * hidden)];
+        if (told && name === "b_2") return [name, all.subarray(first, last)];
         const size = all.length / layers;
-        layer[name] = all.subarray(index * size, (index + 1) * size);
-      }
-      return this.#prepare(layer);
+        return [name, all.subarray(index * size, (index + 1) * size)];
+      }));
+      first = last;
+      return this.#prepare(layer, width);
     });
     this.readIn = new Matrix(this.w_e, hidden, token);
     this.readOut = new Matrix(this.w_o, 1, hidden);
@@ -204,8 +232,8 @@ export class Transformer {
   }
 
   // Return a layer's arrays as matrices, without inner units that write nothing.
-  #prepare(layer) {
-    const { hidden, heads, key, value, inner } = this;
+  #prepare(layer, inner) {
+    const { hidden, heads, key, value } = this;
     const writes = (unit) => {
       for (let h = 0; h < hidden; h++) if (layer.w_1[h * inner + unit] !== 0) return true;
       return false;
