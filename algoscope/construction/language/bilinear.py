@@ -10,6 +10,7 @@ a vector, xxᵀ, is seen in the coefficients T of the products uᵢ vⱼ in comp
     upper(A) the upper triangle of A, by rows
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -68,58 +69,35 @@ def products_like(
 ) -> Iterator[Like]:
     """Return all ways to write a map of `left` and `right` numbers to `size`.
 
-    Example, the dot product of two vectors:
-        >>> places, ones = np.array([[0, 0, 0], [0, 1, 1]]), np.ones(2)
-        >>> [like] = products_like(coefficients(places, ones), 1, 2, 2)
+    Example, the dot product of two vectors, times 3:
+        >>> places = np.array([[0, 0, 0], [0, 1, 1]])
+        >>> [like] = products_like(coefficients(places, np.full(2, 3.0)), 1, 2, 2)
         >>> like.shape, like.along, like.factors.tolist()
-        ((1, 2, 1), 'all', [1.0])
+        ((1, 2, 1), 'all', [3.0])
     """
     if size == left == right:
         k = np.arange(size)
         pattern = coefficients(np.column_stack([k, k, k]), np.ones(size))
         for along, factors in _factors(found, pattern, (size, left, right), same):
             yield Like(True, (0, 0, 0), False, False, False, along, factors)
-    for left_side in (None, _root(left)):
-        for right_side in (None, _root(right)):
-            rows = left if left_side is None else left_side**2
-            columns = right if right_side is None else right_side**2
-            for a, b, c in _shapes(rows, columns, left_side, right_side):
-                for triangle in (False, True):
-                    expected = a * (a + 1) // 2 if triangle else a * c
-                    if expected != size or (triangle and (a != c or a == 1)):
-                        continue
-                    pattern = _product(
-                        a, b, c, left_side, right_side, triangle, same=same
-                    )
-                    sizes = (size, left, right)
-                    for along, factors in _factors(found, pattern, sizes, same):
-                        yield Like(
-                            False,
-                            (a, b, c),
-                            left_side is not None,
-                            right_side is not None,
-                            triangle,
-                            along,
-                            factors,
-                        )
+    for product in _products(size, left, right):
+        pattern = product.coefficients(same=same)
+        for along, factors in _factors(found, pattern, (size, left, right), same):
+            yield Like(
+                False,
+                (product.a, product.b, product.c),
+                product.left_side is not None,
+                product.right_side is not None,
+                product.triangle,
+                along,
+                factors,
+            )
 
 
 def _root(triangle: int) -> int | None:
     """Return t > 1 with t(t + 1)/2 = triangle, or None."""
     side = (int(np.sqrt(8 * triangle + 1)) - 1) // 2
     return side if side > 1 and side * (side + 1) // 2 == triangle else None
-
-
-def _shapes(
-    rows: int, columns: int, left_side: int | None, right_side: int | None
-) -> Iterator[tuple[int, int, int]]:
-    """Return a, b, c with ab = rows and bc = columns; symmetric matrices are square."""
-    for b in range(1, min(rows, columns) + 1):
-        if rows % b or columns % b:
-            continue
-        a, c = rows // b, columns // b
-        if left_side in (None, b) and right_side in (None, b):
-            yield a, b, c
 
 
 def triangle_places(side: int) -> Int[np.ndarray, "side side"]:
@@ -135,32 +113,55 @@ def triangle_places(side: int) -> Int[np.ndarray, "side side"]:
     return np.maximum(places, places.T)
 
 
-def _product(
-    a: int,
-    b: int,
-    c: int,
-    left_side: int | None,
-    right_side: int | None,
-    triangle: bool,
-    *,
-    same: bool,
-) -> Coefficients:
-    """Return the coefficients of A × B, with entries of triangles in their places."""
-    if a * b * c > MOST_COEFFICIENTS:
-        return Coefficients(np.zeros((0, 3), int), np.zeros(0))
-    row, inner, column = np.indices((a, b, c)).reshape(3, -1)
-    if triangle:
-        kept = row <= column
-        row, inner, column = row[kept], inner[kept], column[kept]
-        out = triangle_places(a)[row, column]
-    else:
-        out = row * c + column
-    i, j = row * b + inner, inner * c + column
-    if left_side is not None:
-        i = triangle_places(left_side).ravel()[i]
-    if right_side is not None:
-        j = triangle_places(right_side).ravel()[j]
-    return coefficients(np.column_stack([out, i, j]), np.ones(len(out)), same=same)
+@dataclass(frozen=True)
+class _Product:
+    """A × B for A of a × b and B of b × c numbers, triangles standing for the whole."""
+
+    a: int
+    b: int
+    c: int
+    left_side: int | None  # of A if it is symmetric, and given by its triangle
+    right_side: int | None  # of B
+    triangle: bool  # whether the result is the upper triangle of A × B
+
+    @property
+    def size(self) -> int:
+        """The number of components of the result."""
+        return self.a * (self.a + 1) // 2 if self.triangle else self.a * self.c
+
+    def coefficients(self, *, same: bool) -> Coefficients:
+        """Return its coefficients, those of triangles in their places."""
+        if self.a * self.b * self.c > MOST_COEFFICIENTS:
+            return Coefficients(np.zeros((0, 3), int), np.zeros(0))
+        row, inner, column = np.indices((self.a, self.b, self.c)).reshape(3, -1)
+        out = row * self.c + column
+        if self.triangle:
+            kept = row <= column
+            row, inner, column = row[kept], inner[kept], column[kept]
+            out = triangle_places(self.a)[row, column]
+        i, j = row * self.b + inner, inner * self.c + column
+        if self.left_side is not None:
+            i = triangle_places(self.left_side).ravel()[i]
+        if self.right_side is not None:
+            j = triangle_places(self.right_side).ravel()[j]
+        return coefficients(np.column_stack([out, i, j]), np.ones(len(out)), same=same)
+
+
+def _products(size: int, left: int, right: int) -> Iterator[_Product]:
+    """Return the products of matrices that fit these numbers of components."""
+    lefts, rights = (dict.fromkeys((None, _root(each))) for each in (left, right))
+    for left_side, right_side in itertools.product(lefts, rights):
+        rows = left if left_side is None else left_side**2
+        columns = right if right_side is None else right_side**2
+        for b in range(1, min(rows, columns) + 1):
+            fits = rows % b == columns % b == 0
+            if not fits or {left_side, right_side} - {None, b}:
+                continue
+            a, c = rows // b, columns // b
+            for triangle in (False, True) if a == c > 1 else (False,):
+                product = _Product(a, b, c, left_side, right_side, triangle)
+                if product.size == size:
+                    yield product
 
 
 def _factors(
