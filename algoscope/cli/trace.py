@@ -53,8 +53,7 @@ class Trace:
     paper: bool = False
     """Run a chain with the paper's own approximations."""
     show: Literal["computed", "exact", "difference"] = "computed"
-    """What is shown of every register: what the weights compute, what the formulas
-    say, or the first minus the second. --json holds all three."""
+    """What the weights compute, what the formulas say, or the one minus the other."""
     layer: int | None = None
     """Show this layer only, counted from 1."""
     seed: int = 0
@@ -142,6 +141,9 @@ def _trace_saved(command: Trace) -> _Traced:
     from algoscope.foundation.files import read_json
     from algoscope.model.checkpoints import CONFIG, locate
 
+    if not Path(command.target).is_dir():
+        rule = f"be a directory that `algoscope build` wrote, or {', '.join(CHAINS)}"
+        raise InvalidValueError("target", rule, f"'{command.target}'")
     place = locate(command.target)
     saved = read_json(place / CONFIG).get("construction") or {}
     import jax

@@ -45,7 +45,7 @@ def trace_page(
     )
     numbered = list(enumerate(steps, first))
     links = [
-        element("li", element("a", step.label, href=f"#step-{number}"), value=number)
+        element("li", element("a", f"{number}. {step.label}", href=f"#step-{number}"))
         for number, step in numbered
     ]
     body = element(
@@ -55,7 +55,7 @@ def trace_page(
             element("h1", title),
             element("p", f"{about} {SAYS[show]}"),
             _legend(steps),
-            element("nav", element("ol", *links), aria_label="Layers"),
+            element("nav", element("ol", *links), aria_label="Layers", class_="layers"),
             *(_section(number, step, show) for number, step in numbered),
         ),
     )
