@@ -203,8 +203,12 @@ def listing_text(arrangement: Arrangement) -> str:
 
     Example:
         >>> one_step = Construction(ALGORITHMS["sgd"](), 1, 1).arrange()
-        >>> print(listing_text(one_step).splitlines()[-1])
-          u · v    a product with a number
+        >>> for line in listing_text(one_step).splitlines()[:4]:
+        ...     print(line)
+        L1 attention x1           rows 8         = x at x₁ for later tokens
+        L1 attention y1           rows 9         = y at y₁
+        L1 MLP       w1           rows 10        = 0.1 · x1 · y1
+        L2 MLP       prediction   rows 8         = w1 · x
     """
     lines = arrangement.listing
     says = {

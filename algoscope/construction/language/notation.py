@@ -32,6 +32,11 @@ GRAMMAR = (
         "attention reads v at the token x₂; what comes before that token holds 0",
     ),
     (
+        "… for later tokens",
+        r" for later tokens",
+        "the token x₂ itself holds 0 as well",
+    ),
+    (
         "v one token before",
         r" tokens? before",
         "attention reads v at the token before this one",
