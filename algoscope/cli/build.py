@@ -37,7 +37,11 @@ algoscope build my_rules.py:step --dim 3 --out my_rule   # a rule of your own
 
 @dataclass(frozen=True)
 class Build:
-    """Write a transformer by hand that runs a learning algorithm."""
+    """Write a transformer by hand that runs a learning algorithm.
+
+    What each layer does is printed as a formula, with the rows of the hidden state that
+    it writes. `algoscope trace` shows the numbers.
+    """
 
     algorithm: Annotated[
         tyro.conf.Positional[str],
@@ -112,6 +116,7 @@ def run_build(command: Build) -> None:
     from algoscope.construction.build import (
         Construction,
         find_algorithm,
+        listing_text,
         save_construction,
     )
 
@@ -144,9 +149,9 @@ def run_build(command: Build) -> None:
         }
         print(json_text(facts))
         return
-    show("\n".join(map(str, compiled.listing)))
+    show(listing_text(compiled))
     show(
-        f"{construction.name}: {compiled.num_layers} layers, "
+        f"\n{construction.name}: {compiled.num_layers} layers, "
         f"{compiled.hidden_size} rows, {compiled.transformer.num_parameters:,} numbers"
         + (f", in {command.out}" if command.out is not None else "")
     )
@@ -202,6 +207,13 @@ def _print_algorithms(command: Build) -> None:
     if command.json:
         print(json_text(entries))
         return
+    width = max(len(entry["name"]) for entry in entries)
     for entry in entries:
-        given = ", ".join(f"{k}={v:g}" for k, v in entry["parameters"].items())
-        print(f"{entry['name'] + '(' + given + ')':<58} {entry['about']}")
+        print(f"{entry['name']:<{width}}  {entry['about']}")
+        options = [
+            f"--{name.replace('_', '-')} {value:g}"
+            for name, value in entry["parameters"].items()
+        ]
+        if options:
+            print(f"{'':<{width}}  {' '.join(options)}")
+    print(f"{'FILE.py:NAME':<{width}}  A learning rule or a program of your own.")

@@ -45,7 +45,11 @@ class Import:
 
     directory: Annotated[
         tyro.conf.Positional[Path],
-        tyro.conf.arg(help="It holds config.yaml and state.pt.", metavar="DIR"),
+        tyro.conf.arg(
+            help="A run (config.yaml and state.pt), an export, or a saved model whose "
+            "weights carry no digest.",
+            metavar="DIR",
+        ),
     ]
     out: Path
     """The directory to write to: a new or empty one, or an earlier import."""

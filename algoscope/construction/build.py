@@ -26,6 +26,7 @@ from algoscope.construction.compiler.numerics import (
     trainable_numerics,
 )
 from algoscope.construction.language.interpreter import Tokens
+from algoscope.construction.language.notation import as_lines, legend
 from algoscope.construction.language.program import Program
 from algoscope.construction.language.storage import (
     PROGRAM,
@@ -197,6 +198,25 @@ def find_algorithm(algorithm: Algorithm | str, parameters: dict[str, Any]) -> Al
     return kind(**parameters)
 
 
+def listing_text(arrangement: Arrangement) -> str:
+    """Return what each layer does, line by line, and how to read it.
+
+    Example:
+        >>> one_step = Construction(ALGORITHMS["sgd"](), 1, 1).arrange()
+        >>> for line in listing_text(one_step).splitlines()[:4]:
+        ...     print(line)
+        L1 attention x1           rows 8         = x at x₁ for later tokens
+        L1 attention y1           rows 9         = y at y₁
+        L1 MLP       w1           rows 10        = 0.1 · x1 · y1
+        L2 MLP       prediction   rows 8         = w1 · x
+    """
+    lines = arrangement.listing
+    says = {
+        "rows": "the rows of the hidden state that hold it, in every token",
+    } | legend(line.operation for line in lines)
+    return "\n".join([*map(str, lines), "", "How to read it:", as_lines(says)])
+
+
 def save_construction(
     construction: Construction,
     compiled: Compiled,
@@ -206,14 +226,13 @@ def save_construction(
     about: dict[str, Any] | None = None,
 ) -> None:
     """Write the learner, its construction, and by default a card with the listing."""
-    lines = "\n".join(map(str, compiled.listing))
     learner = compiled.learner(construction.name)
     about = {"construction": construction.as_dict(), **(about or {})}
     size = f"{compiled.num_layers} layers of width {compiled.hidden_size}"
     card = card or (
         f"# {construction.name}\n\nWeights written by hand: {size}, d = "
         f"{construction.dim}, up to {construction.num_examples} examples, "
-        f"{construction.dtype}.\n\n```text\n{lines}\n```\n"
+        f"{construction.dtype}.\n\n```text\n{listing_text(compiled)}\n```\n"
     )
     save_program(compiled.program, directory / PROGRAM)
     learner.save_pretrained(directory, card=card, about=about)

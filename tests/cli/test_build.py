@@ -34,7 +34,9 @@ def test_build_lists_what_each_layer_does(capsys):
     main(["build", "ridge_one", "--dim", "2", "--num-examples", "1"])
     *lines, last = capsys.readouterr().out.splitlines()
     assert last.startswith("ridge_one(0.1), compiled: 2 layers, 17 rows, ")
-    assert lines[1].endswith("rows 15..16    = (x1)·(token) / ‖x1+1‖²")
+    assert lines[1].endswith("rows 15..16    = x1 · y / ‖(0.316228, x1)‖²")
+    legend = lines[lines.index("How to read it:") :]
+    assert any(line.startswith("  / ‖v‖ ") for line in legend)
 
 
 def test_build_as_json_tells_the_sizes(capsys):
@@ -52,7 +54,10 @@ def test_the_list_has_every_algorithm(capsys):
     assert [entry["name"] for entry in entries] == list(ALGORITHMS)
     main(["build", "--list"])
     shown = capsys.readouterr().out.splitlines()
-    assert [line.partition("(")[0] for line in shown] == list(ALGORITHMS)
+    names = [line.split()[0] for line in shown if not line.startswith(" ")]
+    assert names == [*ALGORITHMS, "FILE.py:NAME"]
+    options = shown[shown.index(next(s for s in shown if s.startswith("rls "))) + 1]
+    assert options.split() == ["--penalty", "0.1", "--forgetting", "0.95"]
 
 
 def test_what_was_built_is_evaluated_like_any_learner(built, capsys):
@@ -76,8 +81,34 @@ def test_trace_shows_every_register_and_how_far_it_is_off(built, capsys):
         assert abs(difference[0]) < 1e-12
     main(["trace", str(built), "--layer", "3"])
     shown = capsys.readouterr().out
-    assert shown.startswith("3. layer 3: ")
+    title, _, layer, *_ = shown.splitlines()
+    assert title == "sgd(0.05, 0.1), compiled. 4 layers, d = 1, 2 examples."
+    assert layer == "3. layer 3"
+    assert "w2 = w1 − 0.1 · x2 · (w·x2 − y2) − 0.01 · w1 · seen2" in shown
     assert "→ w2" in shown
+    assert "How to read it. Shown is what the weights compute." in shown
+    assert steps[3]["tokens"] == ["x₁", "y₁", "x₂", "y₂", "query"]
+    assert steps[3]["lines"][-1]["register"] == "w2"
+
+
+def test_a_trace_is_written_as_a_page(built, tmp_path, capsys):
+    page = tmp_path / "trace.html"
+    main(["trace", str(built), "--html", str(page)])
+    assert capsys.readouterr().out == (
+        f"{page}: sgd(0.05, 0.1), compiled. Open it in a browser.\n"
+    )
+    assert "w2 = w1 − 0.1 · x2" in page.read_text()
+    main(["trace", str(built), "--html", str(page), "--layer", "2", "--json"])
+    (step,) = json.loads(capsys.readouterr().out)
+    assert step["label"] == "layer 2"
+    assert page.read_text().count("<table") == 1
+
+
+def test_a_page_that_cannot_be_written_is_rejected_before_the_work(tmp_path, capsys):
+    there = tmp_path / "there"
+    there.write_text("")
+    message = rejected(capsys, "trace", "nosuch", "--html", str(there / "t.html"))
+    assert message.startswith("`html` must be where files can be written, got ")
 
 
 @pytest.mark.parametrize(("chain", "depth"), [("theorem_1", 9), ("theorem_2", 14)])
@@ -111,6 +142,10 @@ def test_bad_input_is_one_line_and_exit_status_2(capsys, built):
     assert rejected(capsys, "build", "ols", "--dim", "2", "--num-examples", "3") == (
         "`num_examples` must be at most `dim`, which is 2, got 3. "
         "For more examples use ridge with a small penalty."
+    )
+    assert rejected(capsys, "trace", "sgd") == (
+        "`target` must be a directory that `algoscope build` wrote, or theorem_1, "
+        "theorem_2, sgd_chain, ridge_chain, got 'sgd'."
     )
     assert rejected(capsys, "trace", str(built), "--layer", "5") == (
         "`layer` must be at most 4, the depth, got 5."

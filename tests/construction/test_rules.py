@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.formula_reader import agrees
 from support.forward import outputs
 from support.refusals import refuses
 
@@ -85,6 +86,11 @@ def compiled(name: str, dim: int, num_examples: int, dtype: DType) -> Compiled:
     program = program_of(rules()[name], dim, num_examples, constants.digits)
     tokens = draw(name, dim, num_examples)
     return compile_program(program, constants, tokens=tokens)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_formulas_of_the_rule_are_right(name):
+    agrees(program_of(rules()[name], 2, 2, 53), draw(name, 2, 2, seed=1))
 
 
 def error(found: np.ndarray, expected: np.ndarray) -> float:

@@ -39,7 +39,7 @@ def test_a_quantity_is_gone_after_its_last_layer(plain: LabelledLearner):
     assert (w1.first_layer, w1.last_layer, w2.first_layer) == (1, 2, 3)
     assert w1.rows == w2.rows
     assert w1.written_by == "MLP"
-    assert w1.operation == "(x1)·(y1)"
+    assert w1.operation == "0.1 · x1 · y1"
     assert w1.tokens == (1, 2, 3, 4, 5, 6, 7, 8)  # all that see the first label
     assert w2.tokens == w1.tokens  # before the second label they hold w1
 

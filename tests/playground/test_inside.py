@@ -180,7 +180,7 @@ def test_a_move_shows_the_attention_that_was_used(page):
     page.locator("#watch-family").select_option("theorem 1")
     page.locator("#watch li button", has_text="move x").click()
     told = page.locator("#watch-told").inner_text()
-    assert "x at y₁ = x (y1 takes it from x1)" in told
+    assert "x at y₁ = x (y₁ takes it from x₁)" in told
     assert "x₁ with 1.000" in told
     assert "exact 0.6 | computed 0.6 | difference" in told
     assert page.locator("#watch td.written").count() == 1

@@ -10,6 +10,7 @@ from support.forward import hidden_states
 
 from algoscope.construction.compiler.compile import Compiled, compile_program
 from algoscope.construction.compiler.numerics import Numerics, numerics
+from algoscope.construction.language.expressions import form_of
 from algoscope.construction.language.interpreter import interpret
 from algoscope.construction.language.program import Program
 from algoscope.construction.language.timesteps import (
@@ -105,7 +106,8 @@ class Builder:
             self.in_place = [each for each in self.in_place if gone not in each.terms]
         if value.terms:
             self.pool.append(value)
-            if any(value.terms.keys() == {e.out} for e in self.program.events):
+            whole = [form_of(Value.of(each.out)) for each in self.program.events]
+            if form_of(value) in whole:
                 self.in_place.append(value)
         return value
 

@@ -32,7 +32,10 @@ from algoscope.construction.compiler.weights import (
     stack,
     write_layer,
 )
+from algoscope.construction.language.expressions import form_of
+from algoscope.construction.language.formulas import distinct_names, formula
 from algoscope.construction.language.interpreter import Tokens
+from algoscope.construction.language.notation import Notation
 from algoscope.construction.language.program import Program
 from algoscope.construction.language.timesteps import (
     SELF,
@@ -44,7 +47,6 @@ from algoscope.construction.language.timesteps import (
 from algoscope.construction.language.values import (
     Attend,
     AttentionEvent,
-    Divide,
     Event,
     FeedForwardEvent,
     Multiply,
@@ -61,17 +63,18 @@ from algoscope.model.transformer import Transformer
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a listing: `L3 MLP w2 rows 9..12 = (x2+w1)·(w·x2+y2) into w1`."""
+    """One line of a listing: `L3 MLP w2 rows 9..12 = w1 − 0.1 · x2 · (w·x2 − y2)`."""
 
     layer: int  # from 1
-    part: str  # attention or MLP
+    part: str  # attention, MLP, or the read-out after the last layer
     register: str
-    rows: str
-    operation: str
+    rows: str  # of the hidden state
+    operation: str  # a formula, see `language.notation.GRAMMAR`
 
     def __str__(self) -> str:
         where = f"L{self.layer} {self.part:<9}"
-        return f"{where} {self.register:<12} rows {self.rows:<9} = {self.operation}"
+        rows = f"rows {self.rows}" if self.rows else ""
+        return f"{where} {self.register:<12} {rows:<14} = {self.operation}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,18 +98,36 @@ class Arrangement:
         return self.allocation.frame.hidden
 
     @cached_property
+    def ordered(self) -> list[Event]:
+        """The events in the order in which they happen."""
+        return sorted(self.schedule.layers, key=self.schedule.phase)
+
+    @cached_property
+    def notation(self) -> Notation:
+        """How its formulas are written: every name means one register."""
+        return Notation(names=distinct_names(self.ordered))
+
+    @cached_property
     def listing(self) -> list[Line]:
-        """What each layer does, in the order in which it happens."""
-        return [
+        """What each layer does, in the order in which it happens.
+
+        The read-out has a line if it does more than read one register.
+        """
+        lines = [
             Line(
                 layer=self.schedule.layers[event] + 1,
                 part="MLP" if isinstance(event, FeedForwardEvent) else "attention",
-                register=event.out.name,
+                register=self.notation.names.get(event.out, event.out.name),
                 rows=_ranges(self.allocation.rows[event.out].tolist()),
-                operation=_operation(event),
+                operation=formula(event, self.notation),
             )
-            for event in sorted(self.schedule.layers, key=self.schedule.phase)
+            for event in self.ordered
         ]
+        outputs = self.program.outputs
+        if not any(form_of(Value.of(r)) == form_of(outputs) for r in outputs.terms):
+            shown = self.notation.text(outputs, whole=True)
+            lines.append(Line(self.num_layers, "read-out", "output", "", shown))
+        return lines
 
 
 def arrange(
@@ -126,21 +147,6 @@ def code_of(program: Program, numerics: Numerics) -> Code:
         return OneHot(program.time)  # its scores leave room for those of the content
     maps = [each.at for each in program.events if isinstance(each, AttentionEvent)]
     return choose_code(maps, program.time, numerics.digits)
-
-
-def _operation(event: Event) -> str:
-    if isinstance(event, Read):
-        return f"{event.source!r} over K(i)={event.at}"
-    if isinstance(event, Attend):
-        heads = ", ".join(f"{h.value!r} by {h.query!r}·{h.key!r}" for h in event.heads)
-        text = f"softmax over K(i)={event.at}: {heads}"
-    elif isinstance(event, Divide):
-        return f"{event.value!r} / ‖{event.norm!r}‖"
-    else:
-        text = f"({event.p!r})·({event.q!r})"
-        text += f" / ‖{event.norm!r}‖²" if event.norm is not None else ""
-        text += f" + {event.plus!r}" if repr(event.plus) != "0" else ""
-    return text + (f" into {event.into.name}" if event.into is not None else "")
 
 
 def _ranges(rows: list[int]) -> str:

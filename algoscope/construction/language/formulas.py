@@ -1,15 +1,28 @@
 """Formulas: what an event computes, written for a reader.
 
-A listing names what an event depends on; a formula also says how: with the numbers of
-scaled registers, and with `at` for what attention reads elsewhere.
+A formula is derived from the data of an event, and says all of it: every coefficient
+and sign, and with `at` where attention reads. Tests compute what is printed, and hold
+it equal to what the interpreter computes.
 
-    w2 = w1 − 0.1 · x2 ⊙ (w·x2 − y2)
+    w2 = w1 − 0.1 · x2 · (w·x2 − y2)
+
+`GRAMMAR` explains the notation. Of the ways to write an event the shortest is taken.
 """
 
-import numpy as np
-from jaxtyping import Float, Int
+from collections.abc import Iterable
 
+import numpy as np
+
+from algoscope.construction.language.expressions import form_of
+from algoscope.construction.language.factors import Factoring, Products
+from algoscope.construction.language.notation import (
+    Notation,
+    is_sum,
+    is_token,
+    summed,
+)
 from algoscope.construction.language.timesteps import (
+    SELF,
     Earlier,
     Labels,
     Sets,
@@ -20,169 +33,108 @@ from algoscope.construction.language.values import (
     Attend,
     Divide,
     Event,
+    Head,
     Multiply,
     Read,
     Register,
     Value,
+    join,
 )
 
-Matrix = Float[np.ndarray, "out inputs"]
+READABLE = Notation()
+QUERY = "query"  # the name of the last token
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
-def formula(event: Event) -> str:
+def formula(event: Event, notation: Notation = READABLE) -> str:
     """Return the right side of what an event writes.
 
     Example:
         >>> from algoscope.construction.algorithms import SGD
         >>> for event in SGD(0.05).program(2, 2).events[:5]:
         ...     print(event.out.name, "=", formula(event))
-        x1 = x at x1
-        y1 = y at y1
-        w1 = 0.1 · x1 ⊙ y1
-        x2 = x at x2
-        y2 = y at y2
+        x1 = x at x₁ for later tokens
+        y1 = y at y₁
+        w1 = 0.1 · x1 · y1
+        x2 = x at x₂ for later tokens
+        y2 = y at y₂
     """
-    added = "" if event.into is None else event.into.name
     if isinstance(event, Read):
         place = _place(event.at)
-        return f"{_grouped(event.source)}{place}" if place else text(event.source)
-    if isinstance(event, Attend):
-        heads = (
-            f"softmax({_grouped(h.query)}ᵀ {_grouped(h.key)}) {_grouped(h.value)}"
-            for h in event.heads
-        )
-        return _sum([added, " + ".join(heads) + _place(event.at)])
+        shown = notation.grouped if place else notation.text
+        return shown(event.source) + place
     if isinstance(event, Divide):
-        return f"{_grouped(event.value)} / {_norm(event.norm)}"
-    return _sum(
-        [added, _product(event), "" if _is_zero(event.plus) else text(event.plus)]
-    )
-
-
-def _product(event: Multiply) -> str:
-    """Return the products; those of different scales one after the other."""
-    if not event.p.size:
-        return ""
-    scales = np.array([column[np.argmax(np.abs(column))] for column in event.mix.T])
-    same = np.where(event.mix != 0, event.mix, scales) == scales
-    every = np.arange(event.p.size)
-    groups = [every[scales == each] for each in dict.fromkeys(scales.tolist())]
-    parts = [_products(event, at) for at in (groups if same.all() else [every])]
-    return _sum(parts)
-
-
-def _products(event: Multiply, at: Int[np.ndarray, " products"]) -> str:
-    scale, how = _mixing(event.mix[:, at])
-    p, q = event.p.take(at), event.q.take(at)
-    shown, turned = _grouped(q), _grouped(-1.0 * q)
-    if scale is not None and scale < 0 and len(turned) < len(shown):
-        scale, shown = -scale, turned
-    shown = f"{_grouped(p)}{how}{shown}"
-    if event.norm is not None:
-        shown += f" / {_norm(event.norm)}²"
-    return _scaled(scale, shown)
-
-
-def _mixing(mix: Matrix) -> tuple[float | None, str]:
-    """Return the common factor of all products, and how they are put together."""
-    scales = np.unique(mix[mix != 0])
-    scale = float(scales[0]) if len(scales) == 1 else None
-    one_each = mix.shape[0] == mix.shape[1] and np.count_nonzero(mix) == len(mix)
-    if mix.shape == (1, 1):
-        return scale, " · "
-    if len(mix) == 1:
-        return scale, "ᵀ "
-    return scale, " ⊙ " if one_each else " × "
+        above = notation.grouped(event.value)
+        return f"{above} / {_length(event.norm, notation)}"
+    added = "" if event.into is None else notation.name(event.into)
+    if isinstance(event, Attend):
+        shown, place = _heads(event, notation), _place(event.at)
+        if added and place:
+            shown = f"({shown})"
+        return summed([added, shown + place])
+    is_zero = form_of(event.plus) == form_of(0 * event.plus)
+    plus = "" if is_zero else notation.text(event.plus)
+    return summed([added, _products(event, notation), plus])
 
 
 def text(value: Value) -> str:
-    """Return a linear form as text, such as `w·x2 − y2`.
+    """Return a linear form as text, such as `w·x2 − y2`."""
+    return READABLE.text(value)
 
-    Values that were joined are in brackets: `(x2, w1)`. A matrix that does more than
-    select, repeat and scale is written `[r]`: a linear map of r.
+
+def _products(event: Multiply, notation: Notation) -> str:
+    """Return the products, divided by the norm if there is one."""
+    if not event.p.size:
+        return ""
+    write, norm = Factoring(notation), event.norm
+    if norm is None:
+        return write.shortest(Products(event.p, event.q, event.mix))
+    if norm.size == 1:
+        for value, by in ((event.p, event.q), (event.q, event.p)):
+            if form_of(by) == form_of(norm.repeat(by.size)):  # vc/c² is v/c
+                above = notation.grouped(event.mix @ value)
+                return f"{above} / {notation.grouped(norm)}"
+    shown = write.shortest(Products(event.p, event.q, event.mix))
+    shown = f"({shown})" if is_sum(shown) else shown
+    return f"{shown} / {_length(norm, notation)}²"
+
+
+def _length(value: Value, notation: Notation) -> str:
+    shown = notation.text(value, whole=True)
+    return f"|{shown}|" if value.size == 1 else f"‖{shown}‖"
+
+
+def _heads(event: Attend, notation: Notation) -> str:
+    """Return what heads read that score by content.
+
+    A head that reads its own token, by a key that is constant, is σ(query·key).
     """
-    parts = [
-        (block.any(axis=1), _term(name, block))
-        for register, matrix in value.terms.items()
-        for name, block in _blocks(register, matrix)
-        if block.any()
-    ]
-    if np.any(value.constant):
-        rows = value.constant != 0
-        whole = not value.terms  # then zeros among them are part of it
-        parts.append((rows, _number(value.constant[rows | whole])))
-    sums: dict[bytes, list[str]] = {}  # of what is in the same components
-    for rows, part in parts:
-        sums.setdefault(rows.tobytes(), []).append(part)
-    joined = [_sum(each) for each in sums.values()]
-    covered = sum(np.frombuffer(rows, bool).astype(int) for rows in sums)
-    if len(sums) > 1 and np.max(covered) == 1:
-        return f"({', '.join(joined)})"
-    return _sum([part for _, part in parts]) or "0"
-
-
-def _blocks(
-    register: Register, matrix: Matrix
-) -> list[tuple[str, Float[np.ndarray, "out _"]]]:
-    """Return the named parts of a register: the token holds y and x."""
-    if register.name == "token":
-        return [("y", matrix[:, :1]), ("x", matrix[:, 1:])]
-    return [(register.name, matrix)]
-
-
-def _term(name: str, matrix: Matrix) -> str:
-    used = matrix[np.any(matrix, axis=1)]
-    scales = np.unique(used[used != 0])
-    shown = f"({name})" if any(sign in name for sign in ",+") else name
-    if len(scales) != 1 or np.count_nonzero(used, axis=1).max() > 1:
-        alone = len(matrix) == 1
-        return f"{_number(matrix[0])}ᵀ {shown}" if alone else f"[{name}]"
-    columns = np.flatnonzero(used.any(axis=0)) + 1
-    if len(columns) < matrix.shape[1]:
-        first, last = columns[0], columns[-1]
-        shown += f"[{first}]" if first == last else f"[{first}–{last}]"
-    return _scaled(float(scales[0]), shown)
-
-
-def _grouped(value: Value) -> str:
-    shown = text(value)
-    is_sum = " + " in shown or " − " in shown or shown.startswith("−")
-    return f"({shown})" if is_sum and not shown.startswith("(") else shown
-
-
-def _scaled(scale: float | None, shown: str) -> str:
-    if scale is None:
-        return f"[{shown}]"
-    if abs(scale) == 1:
-        return shown if scale > 0 else f"−{shown}"
-    return f"{'−' if scale < 0 else ''}{abs(scale):.6g} · {shown}"
-
-
-def _sum(parts: list[str]) -> str:
-    """Return a sum; a part that begins with a minus is subtracted."""
-    total = ""
-    for part in filter(None, parts):
-        if not total:
-            total = part
-        elif part.startswith("−"):
-            total += f" − {part[1:]}"
+    gates: dict[float, list[tuple[Value, Value]]] = {}  # by what they are scaled with
+    terms = []
+    for head in event.heads:
+        if event.at != SELF or not head.key.is_constant.all():
+            terms.append(_softmax(head, notation))
+            continue
+        score = head.key.constant[None] @ head.query
+        numbers = head.value.constant[head.value.constant != 0]
+        if head.value.is_constant.all() and len(numbers) == 1:
+            gates.setdefault(float(numbers[0]), []).append((score, head.value))
         else:
-            total += f" + {part}"
-    return total
+            shown = notation.grouped(head.value)
+            terms.append(f"{shown} · σ({notation.text(score)})")
+    for scale, pairs in gates.items():
+        scores = join([score for score, _ in pairs])
+        places = np.stack([value.constant for _, value in pairs], axis=1) / scale
+        shown = f"σ({notation.text(scores, whole=True)})"
+        inner, shown, _ = notation.mapped(shown, places)
+        terms.append(notation.scaled(scale * inner, shown))
+    return summed(terms)
 
 
-def _number(constant: Float[np.ndarray, " size"]) -> str:
-    """Return a vector as text; as one number if all of its components are that."""
-    numbers = [f"{'−' if v < 0 else ''}{abs(v):.6g}" for v in constant]
-    return numbers[0] if len(set(numbers)) == 1 else f"({', '.join(numbers)})"
-
-
-def _norm(value: Value) -> str:
-    return f"|{text(value)}|" if value.size == 1 else f"‖{text(value)}‖"
-
-
-def _is_zero(value: Value) -> bool:
-    return not value.terms and not np.any(value.constant)
+def _softmax(head: Head, notation: Notation) -> str:
+    dot = "ᵀ " if head.query.size > 1 else " · "
+    query, key = (notation.grouped(v, whole=True) for v in (head.query, head.key))
+    return f"softmax({query}{dot}{key}) {notation.grouped(head.value)}"
 
 
 def _place(at: Timesteps) -> str:
@@ -192,18 +144,70 @@ def _place(at: Timesteps) -> str:
             at.steps, f" {at.steps} tokens before"
         )
     if isinstance(at, Single):
-        return f" at {token_name(at.token)}"
+        later = " for later tokens" if at.later else ""
+        return f" at {token_name(at.token)}{later}"
     if isinstance(at, Labels):
-        return " averaged over the labels"
+        return " over the labels"
     assert isinstance(at, Sets)
+    names = [*map(token_name, range(len(at.sets) - 1)), QUERY]
     moved = [
-        f"{token_name(i)} takes it from {' '.join(map(token_name, js)) or 'nowhere'}"
-        for i, js in enumerate(at.sets)
-        if js != (i,)
+        f"{name} takes it from {' '.join(names[j] for j in members) or 'nowhere'}"
+        for i, (name, members) in enumerate(zip(names, at.sets, strict=True))
+        if members != (i,)
     ]
     return f" ({'; '.join(moved)})" if moved else ""
 
 
 def token_name(token: int) -> str:
-    """Return the name of a token by its number from 0: x1, y1, x2, …."""
-    return f"{'xy'[token % 2]}{token // 2 + 1}"
+    """Return the name of a token by its number from 0: x₁, y₁, x₂, …."""
+    return "xy"[token % 2] + str(token // 2 + 1).translate(SUBSCRIPTS)
+
+
+def distinct_names(events: Iterable[Event]) -> dict[Register, str]:
+    """Return names for registers whose own name means something else when it is read.
+
+    The events are in the order in which they are shown. Most programs need no such
+    names. A second register of one name gets a number, as in `w (2)`; x and y of the
+    token become token.x and token.y where a register has their name.
+    """
+    latest: dict[str, Register] = {}  # that has a name at this moment
+    every: dict[str, list[Register]] = {}
+    unclear: set[str] = set()
+    tokens: set[Register] = set()
+    for event in events:
+        norm = () if event.norm is None else (event.norm,)
+        values = [*event.inputs, *norm]
+        if event.into is not None:
+            values.append(Value.of(event.into))
+        for register, name in (part for value in values for part in _parts(value)):
+            if is_token(register):
+                tokens.add(register)
+            if latest.setdefault(name, register) is not register:
+                unclear.add(name)
+            if register not in every.setdefault(name, []):
+                every[name].append(register)
+        latest[event.out.name] = event.out
+        every.setdefault(event.out.name, []).append(event.out)
+    names = {
+        register: f"{name} ({count})"
+        for name in unclear
+        for count, register in enumerate(
+            [each for each in every[name] if not is_token(each)], 1
+        )
+        if count > 1
+    }
+    names |= {each: "token (2)" for each in every.get("token", [])}
+    is_shared = unclear & {"x", "y"}
+    return names | ({token: "token." for token in tokens} if is_shared else {})
+
+
+def _parts(value: Value) -> list[tuple[Register, str]]:
+    """Return the registers that a form depends on, by name; of the token, x and y."""
+    parts = []
+    for register, matrix in value.terms.items():
+        if is_token(register):
+            parts += [(register, "y")] if matrix[:, 0].any() else []
+            parts += [(register, "x")] if matrix[:, 1:].any() else []
+        else:
+            parts.append((register, register.name))
+    return parts
