@@ -144,8 +144,8 @@ def test_bad_input_is_one_line_and_exit_status_2(capsys, built):
         "For more examples use ridge with a small penalty."
     )
     assert rejected(capsys, "trace", "sgd") == (
-        "`target` must be a directory that `algoscope build` wrote, or theorem_1, "
-        "theorem_2, sgd_chain, ridge_chain, got 'sgd'."
+        "`target` must be a directory that `algoscope build` wrote, or one of "
+        "theorem_1, theorem_2, sgd_chain, ridge_chain, got 'sgd'."
     )
     assert rejected(capsys, "trace", str(built), "--layer", "5") == (
         "`layer` must be at most 4, the depth, got 5."
