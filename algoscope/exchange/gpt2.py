@@ -25,6 +25,7 @@ from algoscope.foundation.validation import InvalidValueError
 from algoscope.model import Activation
 from algoscope.model.checkpoints import named_leaves
 from algoscope.model.layer import Block, TransformerLayer
+from algoscope.model.stack import LAYER_WEIGHTS
 from algoscope.model.transformer import Transformer
 
 Arrays = Mapping[str, np.ndarray]
@@ -167,12 +168,12 @@ def from_gpt2(
     with jax.enable_x64(True):  # so that float64 is not rounded to float32
         stacks = {
             field: narrow(np.stack([layer[field] for layer in folded]))
-            for field in TransformerLayer.__dataclass_fields__
+            for field in LAYER_WEIGHTS
         }
         return Transformer(
             w_e=narrow(w_e),
             positions=narrow(positions),
-            layers=TransformerLayer(**stacks),
+            layers=TransformerLayer(**stacks, inner_sizes=None),
             w_o=narrow(w_o * gain),
             b_o=narrow(np.asarray(w_o @ shift + b_o)),
             block=Block(

@@ -127,4 +127,4 @@ def _joined(
         name: jax.lax.dynamic_slice_in_dim(getattr(layers, name), start, size, axis)
         for name, axis in INNER_AXES.items()
     }
-    return TransformerLayer(**others, **inner)
+    return TransformerLayer(**others, **inner, inner_sizes=None)

@@ -43,7 +43,6 @@ def load_start(start: InContextLearner | str | Path) -> InContextLearner:
     if not isinstance(start, InContextLearner):
         start = InContextLearner.from_pretrained(start)
     transformer = start.transformer
-    _require_equal_widths("start", transformer)
     held = transformer.w_e.dtype
     if held != jnp.float32:
         raise InvalidValueError("start", "hold float32 weights", held.name, TRAINABLE)
@@ -52,6 +51,7 @@ def load_start(start: InContextLearner | str | Path) -> InContextLearner:
     if not largest <= LARGEST:
         rule = f"hold weights of at most {LARGEST:.0f}"
         raise InvalidValueError("start", rule, f"{largest:.3g}", TRAINABLE)
+    _require_equal_widths("start", transformer)
     return start
 
 

@@ -87,7 +87,8 @@ def compute(
     h = np.repeat(assembly.positions[None], datasets, axis=0)
     h[..., : state.shape[-1]] = state
     own = layer_weights(assembly.layers, 0)
-    layer = TransformerLayer(**{name: padded(name, own[name]) for name in SHAPES})
+    weights = {name: padded(name, own[name]) for name in SHAPES}
+    layer = TransformerLayer(**weights, inner_sizes=None)
     block = replace(assembly.numerics.block, **changes)
     after = apply(layer, jnp.asarray(h, numerics.dtype), block)
     return np.asarray(after, np.float64)[..., :rows]

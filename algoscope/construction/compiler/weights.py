@@ -225,8 +225,7 @@ def _feed_forward(plan: Plan, frame: Frame, numerics: Numerics) -> Weights:
 
 
 def _pad_and_stack(
-    arrays: list[Float[np.ndarray, "..."]],
-    least: tuple[int, ...] | Int[np.ndarray, " axes"],
+    arrays: list[Float[np.ndarray, "..."]], least: tuple[int, ...]
 ) -> Float[np.ndarray, "..."]:
     """Return arrays of different shapes as one, padded with zeros."""
     shape = np.max([least, *(array.shape for array in arrays)], axis=0)
@@ -269,10 +268,10 @@ def stack(layers: list[Weights], numerics: Numerics) -> TransformerLayer:
         own = [layer[name] for layer in layers]
         if name in INNER_AXES and not equal:
             axis = INNER_AXES[name]
-            padded = [
-                _pad_and_stack([array], np.eye(array.ndim, dtype=int)[axis] * size)[0]
-                for array, size in zip(own, sizes, strict=True)
-            ]
+            padded = []
+            for array, size in zip(own, sizes, strict=True):
+                least = tuple(size * (k == axis) for k in range(array.ndim))
+                padded.append(_pad_and_stack([array], least)[0])
             whole = np.concatenate(padded, axis)
         else:
             whole = _pad_and_stack(own, (0,) * own[0].ndim)
