@@ -3,6 +3,7 @@
 import json
 import sys
 import warnings
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ for count, line in enumerate(sys.stdin):
 def test_a_figure_is_rejected_before_anything_is_measured(
     options, message, capsys, monkeypatch
 ):
-    compare = sys.modules["algoscope.comparison.compare"]
+    compare = import_module("algoscope.comparison.compare")
     monkeypatch.setattr(compare, "compare", None)
     command, *rest = options
     assert rejected(capsys, command, "linear-d1", *rest).startswith(message)
