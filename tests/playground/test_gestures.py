@@ -329,3 +329,24 @@ def test_trained_and_compiled_learners_are_drawn_side_by_side(default_file, brow
         assert watched.state["shown"] == ["ols", "sgd", "knn", "sgd-d1"]
         watched.page.locator("input[name=learner][value=sgd-d1]").check()
         assert watched.page.locator(".plot path.of-compiled").count() == 0
+
+
+def test_a_field_is_coarse_while_it_is_dragged_and_fine_at_rest(default_file, browser):
+    width = "document.querySelector('.plot canvas').width"
+    with played(browser, default_file, TWO) as watched:
+        fine = watched.page.evaluate(width)
+        x, y = watched.point(1)
+        watched.page.mouse.move(x, y)
+        watched.page.mouse.down()
+        watched.evaluate(
+            """(app) => {
+              app.subscribe(() => {
+                window.dragged = document.querySelector(".plot canvas").width;
+              });
+            }"""
+        )
+        watched.page.mouse.move(x + 30, y)
+        assert watched.page.evaluate("window.dragged") < fine
+        watched.wait_for(f"{width} === {fine}")  # the button is still down
+        watched.page.mouse.up()
+        assert watched.page.evaluate(width) == fine

@@ -12,6 +12,7 @@ from algoscope.model.checkpoints import locate, shipped_models
 from algoscope.model.learner import InContextLearner
 from algoscope.model.opened import Swap
 from algoscope.playground import play
+from algoscope.playground.play import assemble
 from algoscope.predictors.accelerated import newton_iterates
 
 PANELS = ("depth", "watch", "attention", "patch")
@@ -312,6 +313,23 @@ def test_a_click_swaps_a_state_and_the_address_keeps_it(page):
     assert sentence.inner_text().startswith("With one state swapped")
 
 
+def test_panels_that_are_opened_at_once_stay_open(browser, default_file):
+    with opened(browser, default_file, width=800) as watched:
+        press = """async () => {
+          await window.algoscope.ready;
+          for (const each of document.querySelectorAll("summary")) each.click();
+        }"""
+        watched.page.evaluate(press)
+        watched.page.locator("#patch-sentence").wait_for()
+        watched.page.evaluate(RENDERED)
+        shown = "[...document.querySelectorAll('#panels details')].map((e) => e.open)"
+        assert watched.page.evaluate(shown) == [True] * 4
+        assert "open=depth,watch,attention,patch" in watched.page.url
+        watched.page.locator("#undo").click()
+        watched.page.evaluate(RENDERED)
+        assert watched.page.evaluate(shown) == [False] * 4
+
+
 @pytest.mark.parametrize(
     ("model", "dark"), [("linear-d1", False), ("linear-d2", True), ("sgd-d2", False)]
 )
@@ -329,7 +347,8 @@ def test_panels_fit_on_a_phone(browser, default_file, model, dark):
 
 
 def test_a_model_of_many_inputs_is_opened_too(browser, tmp_path):
-    path = play("linear-d4").write(tmp_path / "four.html")
+    path = tmp_path / "four.html"
+    path.write_text(assemble([play("linear-d4").models[0].payload()]))
     with opened(browser, path, width=800) as watched:
         page = watched.page
         page.evaluate("window.algoscope.ready.then(() => 1)")

@@ -84,9 +84,9 @@ export function mountPanels(app, place) {
     };
     details.addEventListener("toggle", () => {
       mountOnce();
-      const open = app.state.open.filter((each) => each !== id);
-      if (details.open) open.push(id);
-      if (open.length !== app.state.open.length) app.update({ open });
+      // All that are open now: another may have been pressed, whose event is still to come.
+      const open = [...place.children].filter((each) => each.open).map((each) => each.id);
+      if (String(open) !== String(app.state.open)) app.update({ open });
     });
     const follow = () => {
       const wanted = app.state.open.includes(id);

@@ -48,8 +48,7 @@ export function colorKey(app, frame, paper) {
 // The color of the page, which the field has where the answer is 0.
 export const paperColor = () => getComputedStyle(document.body).backgroundColor.match(/\d+/g).slice(0, 3).map(Number);
 
-function grid(app, frame) {
-  const columns = app.isMoving ? COARSE : FINE;
+function grid(app, frame, columns) {
   const rows = Math.max(Math.round((columns * frame.top) / frame.right), 5);
   const place = (i, count, limit) => -limit + (2 * limit * i) / (count - 1);
   const queries = [];
@@ -60,8 +59,8 @@ function grid(app, frame) {
 }
 
 // Color the canvas below the plot; the browser interpolates between the queries.
-export function paintField(app, frame, canvas) {
-  const { rows, columns, values } = grid(app, frame);
+function paintField(app, frame, canvas, isFine) {
+  const { rows, columns, values } = grid(app, frame, isFine ? FINE : COARSE);
   const paper = paperColor();
   const full = fullColor(app, frame);
   canvas.width = columns;
@@ -116,9 +115,9 @@ function arrow(frame, [a, b], kind) {
   return [...halo, draw("path", { class: `line arrow ${kind}`, d })];
 }
 
-export function drawField(app, frame, canvas) {
+export function drawField(app, frame, canvas, isFine) {
   const parts = [];
-  if (!app.learner.problem) parts.push(...levelLines(frame, paintField(app, frame, canvas)));
+  if (!app.learner.problem) parts.push(...levelLines(frame, paintField(app, frame, canvas, isFine)));
   if (madeFor(app.model)) {
     const size = radius(2) * (frame.toX(1) - frame.toX(0));
     parts.push(

@@ -12,7 +12,7 @@ import { colorKey, colorOf, drawField, fieldFrame, fullColor, isLight, paperColo
 import { MARGIN, axes } from "./frame.js";
 
 const MOVED = 4; // pixels after which a press is a drag
-const RADIUS = 10;
+const RADIUS = 10, REST = 150; // milliseconds
 
 export function mountPlot(place, app) {
   const canvas = make("canvas", { "aria-hidden": "true" });
@@ -27,7 +27,7 @@ export function mountPlot(place, app) {
   place.append(canvas, svg, colors);
   let frame = null;
 
-  const render = () => {
+  const render = (isFine) => {
     const width = place.clientWidth || 560;
     if (!frame || !app.isMoving || frame.width !== width || frame.dim !== app.dim) {
       frame = (app.dim === 2 ? fieldFrame : curveFrame)(app, width);
@@ -40,17 +40,22 @@ export function mountPlot(place, app) {
     if (app.dim === 2) colors.replaceChildren(...colorKey(app, frame, paperColor()));
     const [across, up] = app.dim === 2 ? ["x₁", "x₂"] : [app.dim === 1 ? "x" : "x₁", "y"];
     rest.replaceChildren(axes(frame, across, up));
-    below.replaceChildren(...(app.dim === 2 ? drawField(app, frame, canvas) : drawCurves(app, frame)));
+    below.replaceChildren(...(app.dim === 2 ? drawField(app, frame, canvas, isFine) : drawCurves(app, frame)));
     renderPoints(app, frame, points);
     renderQuery(app, frame, query);
   };
-  app.subscribe(render);
-  new ResizeObserver(() => { if (frame?.width !== place.clientWidth) render(); }).observe(place);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
+  let resting = 0; // in a gesture a field is coarse, until the pointer rests
+  app.subscribe(() => {
+    clearTimeout(resting);
+    render(!app.isMoving);
+    if (app.isMoving && app.dim === 2) resting = setTimeout(() => render(true), REST);
+  });
+  new ResizeObserver(() => { if (frame?.width !== place.clientWidth) render(true); }).observe(place);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => render(true));
   gestures(svg, app, () => frame);
   points.addEventListener("keydown", (event) => pressed(event, app));
   query.addEventListener("keydown", (event) => queryPressed(event, app));
-  render();
+  render(true);
 }
 
 // Update the examples in place: an element that is dragged or focused must stay.
