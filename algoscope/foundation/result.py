@@ -112,7 +112,7 @@ class SavedResult(ABC):
             f"<details><summary>{len(rows)} rows</summary>{html_table(rows)}</details>"
         )
         return (
-            f'<p style="max-width:60em">{told}</p>'
+            f"<p>{told}</p>"
             f'<img src="data:image/svg+xml;base64,{drawn}" '
             f'alt="The figure of this {html.escape(self.kind)}" '
             f'style="{PAPER_STYLE}">{folded if rows else ""}'
