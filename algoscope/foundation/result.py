@@ -26,6 +26,7 @@ Result = TypeVar("Result", bound="SavedResult")
 
 LONGEST_REPR = 390  # characters
 MOST_ROWS = 20  # of a table in a notebook
+PAPER_STYLE = "max-width:100%;background:#fff;border-radius:6px"  # of a figure
 
 
 class SavedResult(ABC):
@@ -99,14 +100,22 @@ class SavedResult(ABC):
         return f"{text[: LONGEST_REPR - 2]}…>"
 
     def _repr_html_(self) -> str:
-        """Return the sentence, the figure and the table, for a notebook."""
+        """Return the sentence, the figure and the folded table, for a notebook.
+
+        The figure is on white paper, whatever the colors of the notebook are.
+        """
         from algoscope.foundation.plotting import render
 
         drawn = base64.b64encode(render(self.plot(), ".svg")).decode()
+        rows, told = self.rows(), html.escape(self.sentence)
+        folded = (
+            f"<details><summary>{len(rows)} rows</summary>{html_table(rows)}</details>"
+        )
         return (
-            f"<p>{html.escape(self.sentence)}</p><div>"
-            f'<img src="data:image/svg+xml;base64,{drawn}" style="max-width:100%">'
-            f"</div>{html_table(self.rows())}"
+            f"<p>{told}</p>"
+            f'<img src="data:image/svg+xml;base64,{drawn}" '
+            f'alt="The figure of this {html.escape(self.kind)}" '
+            f'style="{PAPER_STYLE}">{folded if rows else ""}'
         )
 
 
@@ -118,13 +127,16 @@ def html_table(rows: Sequence[Row]) -> str:
     names = list(dict.fromkeys(name for row in shown for name in row))
     head = "".join(f"<th>{html.escape(str(name))}</th>" for name in names)
     body = "".join(
-        f"<tr>{''.join(f'<td>{_cell(row.get(name))}</td>' for name in names)}</tr>"
-        for row in shown
+        f"<tr>{''.join(_cell(row.get(name)) for name in names)}</tr>" for row in shown
     )
     more = f"<p>{left_out} more rows in .table()</p>" if left_out > 0 else ""
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+    whole = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div style="overflow-x:auto">{whole}</div>{more}'
 
 
 def _cell(value: Any) -> str:
+    """Return a cell; numbers are at its right."""
     text = number(value) if isinstance(value, float) else str(value)
-    return html.escape("–" if value is None else text)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    style = ' style="text-align:right"' if is_number else ""
+    return f"<td{style}>{html.escape('–' if value is None else text)}</td>"

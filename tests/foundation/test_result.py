@@ -24,6 +24,7 @@ from algoscope.foundation.files import (
 from algoscope.foundation.plotting import owner_of, plain_name
 from algoscope.foundation.result import MOST_ROWS, SavedResult, html_table
 
+NUMBER = '<td style="text-align:right">'
 HOSTILE = "<script>alert(\"1\")</script> & 'x'"
 
 
@@ -130,12 +131,15 @@ def test_the_table_is_a_data_frame_with_pandas(monkeypatch):
 
 def test_a_notebook_shows_the_sentence_the_figure_and_the_table():
     shown = RESULT._repr_html_()
-    assert shown.startswith("<p>ICL is nearest to OLS.</p><div><img ")
+    sentence, _, rest = shown.partition("</p>")
+    assert sentence.endswith(">ICL is nearest to OLS.")
+    assert rest.startswith("<img ")
+    assert shown.index("<details>") < shown.index("<table>")
     assert shown.index("<img ") < shown.index("<table>")
     assert "<th>to</th><th>distance</th>" in shown
-    assert "<td>OLS</td><td>0.0022</td>" in shown
-    assert "<td>ridge</td><td>inf</td>" in shown
-    assert "<td>kNN</td><td>–</td>" in shown
+    assert f"<td>OLS</td>{NUMBER}0.0022</td>" in shown
+    assert f"<td>ridge</td>{NUMBER}inf</td>" in shown
+    assert f"<td>kNN</td>{NUMBER}–</td>" in shown
     found = re.search(r'<img src="data:image/svg\+xml;base64,([^"]+)"', shown)
     assert found is not None
     assert b"<svg" in base64.b64decode(found[1])
@@ -156,14 +160,15 @@ def test_hostile_columns_are_escaped():
 
 def test_cells_show_numbers_texts_and_missing_values():
     row = {"a": 1234.5678, "b": 7, "c": None, "d": True, "e": "x", "f": [1, 2]}
-    cells = "".join(f"<td>{c}</td>" for c in ("1230", "7", "–", "True", "x", "[1, 2]"))
+    cells = "".join(f"{NUMBER}{c}</td>" for c in ("1230", "7"))
+    cells += "".join(f"<td>{c}</td>" for c in ("–", "True", "x", "[1, 2]"))
     assert f"<tr>{cells}</tr>" in html_table([row])
 
 
 def test_rows_with_other_columns_stay_under_their_names():
     shown = html_table([{"a": 1, "b": 2}, {"b": 3, "c": 4}])
     assert "<th>a</th><th>b</th><th>c</th>" in shown
-    assert "<tr><td>–</td><td>3</td><td>4</td></tr>" in shown
+    assert f"<tr><td>–</td>{NUMBER}3</td>{NUMBER}4</td></tr>" in shown
 
 
 @pytest.mark.parametrize("more", [0, 1, 40])
@@ -171,7 +176,7 @@ def test_a_long_table_says_what_it_leaves_out(more):
     shown = html_table([{"n": n} for n in range(MOST_ROWS + more)])
     assert shown.count("<tr>") == 1 + MOST_ROWS
     left_out = f"<p>{more} more rows in .table()</p>"
-    assert shown.endswith(left_out if more else "</table>")
+    assert shown.endswith(left_out if more else "</table></div>")
 
 
 def test_a_table_without_rows_is_left_out():
