@@ -369,7 +369,10 @@ def extremes(rng: Rng, d: int, n: int) -> Truth:
 
 
 def mixtures(rng: Rng, d: int, n: int) -> Truth:
-    """A weighted mean of two algorithms: none, or one of the two."""
+    """A weighted mean of two algorithms: none, or one of the two.
+
+    A mixture with zero is a shrunken algorithm, so it can be one of the families.
+    """
     while True:
         one, two = members(rng, d, n), members(rng, d, n)
         if one.families != two.families:
@@ -381,7 +384,7 @@ def mixtures(rng: Rng, d: int, n: int) -> Truth:
         lambda x, y, q: share * one.box(x, y, q) + (1 - share) * two.box(x, y, q),
         one.families | two.families | {"shrunken"},
         none_is_right=True,
-        can_be=False,
+        can_be="zero" in one.families | two.families,
     )
 
 
@@ -468,7 +471,10 @@ def conditional(rng: Rng, d: int, n: int) -> Truth:
 
 
 def outsiders(rng: Rng, d: int, n: int) -> Truth:
-    """Algorithms composed at random that no family describes."""
+    """Algorithms that no family describes.
+
+    One is the limit of a family: Huber's loss with δ → 0 is the absolute deviation.
+    """
     penalty, rate = log_uniform(rng, 0.05, 5), log_uniform(rng, 0.005, 0.03)
     features = rng.standard_normal((d, 40))
     angle = float(rng.uniform(1, 4))
@@ -552,7 +558,8 @@ def outsiders(rng: Rng, d: int, n: int) -> Truth:
         ("|ols|", lambda x, y, q: float(abs(least_squares(x, y) @ q))),
     ]
     name, box = table[rng.integers(len(table))]
-    return Truth("outsider", name, box)
+    limits = {"huber"} if name == "least absolute deviations" else set()
+    return Truth("outsider", name, box, frozenset(limits), none_is_right=True)
 
 
 GROUPS = (

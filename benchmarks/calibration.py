@@ -65,6 +65,7 @@ def ask(number: int, seed: int) -> dict:
     main = found.statements[0]
     other = main.runner_up
     return {
+        "seed": seed,
         "number": number,
         "group": truth.group,
         "name": truth.name,
@@ -76,18 +77,18 @@ def ask(number: int, seed: int) -> dict:
         "right": truth.is_right(found.relation, found.verdict, found.ties),
         "confidence": found.confidence,
         "domain": found.domain,
-        "distance": found.distance,
-        "low": main.nearest.low,
-        "high": main.nearest.high,
-        "worst": max(main.nearest.suites.values()),
-        "next": other.distance if other else None,
-        "bounds": len(main.nearest.bounds),
-        "fails": len(main.fails_on),
         "nearest": main.nearest.name,
-        "changes_at": found.changes_at,
+        "distance": found.distance,
+        "suites": found.suites,
+        "fails": len(main.fails_on),
+        "next": [other.name, other.distance] if other else None,
         "switch": truth.switch,
-        "regimes": [[r.verdict, r.first, r.last] for r in found.regimes],
-        "everywhere": min(s.nearest.distance for s in found.statements),
+        "changes_at": found.changes_at,
+        "regimes": [[r.relation, r.verdict, r.first, r.last] for r in found.regimes],
+        "others": [
+            [s.domain, s.relation, s.nearest.name, s.nearest.distance]
+            for s in found.statements[1:]
+        ],
         "noise": found.noise,
         "seconds": time.process_time() - start,
     }
@@ -100,7 +101,7 @@ def fit(records: list[dict]) -> None:
         rate = (sum(said) + 1) / (len(said) + 2)  # the rule of succession
         print(f"{relation}: {sum(said)} of {len(said)} right, {rate:.3f}")
     said = [r for r in records if r["relation"] == "behaves like"]
-    z = [features(r["distance"], r["domain"], r["fails"], r["bounds"]) for r in said]
+    z = [features(r["distance"], r["domain"], r["fails"]) for r in said]
     model = LogisticRegression(C=1.0).fit(np.array(z), [r["right"] for r in said])
     print(f"behaves like: {len(said)} statements")
     print(f"OFFSET = {model.intercept_[0]:.3f}")

@@ -40,6 +40,7 @@ from algoscope.identification.statements import (
     parameter_ranges,
     some_answers,
     spread,
+    without_name,
 )
 from algoscope.identification.suites import (
     SUITES,
@@ -58,6 +59,7 @@ CONTENDERS = 5  # nearest hypotheses, between which the contested datasets decid
 POOL = 8  # datasets to choose from, for each contested dataset
 FITTED = 40  # datasets that families are fitted to; the nearest are fitted to all
 EXACT_ON_TASK = 1e-8  # no learned model is nearer to an algorithm
+LEARNED = 5e-4  # the farthest that a program is named for its answers on a task alone
 MOST_FAILURES = 3  # kinds of data on which a named program may fail
 REPEATED = 2  # datasets of each suite that are asked twice
 
@@ -222,12 +224,15 @@ class _Inquiry:
         task = made["task"]
         if task.relation == "none" or (everywhere != "none" and not has_task):
             return "everywhere"
-        # A program that equals an algorithm on its task and fails on most other data is
-        # another algorithm; what was learned is never as exact.
-        exact = task.nearest.distance < EXACT_ON_TASK
-        if exact and not has_task and len(task.fails_on) > MOST_FAILURES:
-            return "everywhere"
-        return "task"
+        if has_task:
+            return "task"
+        # A task alone tells little: a program is named for it only if it is very near.
+        # One that equals an algorithm there and fails on most other data is another
+        # algorithm; what was learned is never as exact.
+        distance = task.nearest.distance
+        exact = distance < EXACT_ON_TASK
+        other = exact and len(task.fails_on) > MOST_FAILURES
+        return "everywhere" if other or distance > LEARNED else "task"
 
     def _sharpen(
         self, hypotheses: list[Hypothesis], seen: Observations, tested: Observations
@@ -269,6 +274,9 @@ class _Inquiry:
         regimes, changes_at = find_regimes(
             spans, ranked, scans, fitted, observed, floor, main.relation
         )
+        if changes_at is not None and all(r.relation == "is" for r in regimes):
+            main = without_name(main)  # it is two algorithms, and not like one
+            statements = [main, *statements[1:]]
         evidence = self._evidence(winner.hypothesis, spans) if with_evidence else {}
         broken = broken_symmetries(evidence) if main.relation == "behaves like" else {}
         covered = np.flatnonzero(observed.counted.any(axis=0))
