@@ -8,6 +8,10 @@ To add a family, write its function in `filters`, `passes`, `kernels` or `varian
 add an entry to `FAMILIES`.
 """
 
+import numpy as np
+from jaxtyping import Float
+
+from algoscope.foundation.validation import InvalidValueError
 from algoscope.identification import filters, kernels, passes, variants
 from algoscope.identification.family import (
     Family,
@@ -187,3 +191,24 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family("local_linear", kernels.local_linear, (BANDWIDTH,)),
 )
+
+
+def families_with(
+    pool: Float[np.ndarray, "tasks dim"] | None, dim: int
+) -> tuple[Family, ...]:
+    """Return the families, with that of a finite pool of weights if there is one."""
+    if pool is None:
+        return FAMILIES
+    pool = np.asarray(pool, np.float64)
+    if pool.ndim != 2 or len(pool) == 0 or pool.shape[1] != dim:
+        rule = f"have shape (tasks, {dim}), with one task or more"
+        raise InvalidValueError("pool", rule, f"shape {pool.shape}")
+    if not np.isfinite(pool).all():
+        raise InvalidValueError("pool", "hold finite numbers", "NaN or infinity")
+    bayes = Family(
+        "discrete_bayes",
+        variants.discrete_bayes(pool),
+        (Parameter("noise_variance", 1e-4, 1e2),),
+        fixed=(("tasks", len(pool)),),
+    )
+    return (*FAMILIES, bayes)

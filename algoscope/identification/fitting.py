@@ -218,21 +218,23 @@ def refine(
 
 
 def fit_families(
-    observations: Observations, progress: Progress
+    observations: Observations,
+    progress: Progress,
+    families: tuple[Family, ...] = FAMILIES,
 ) -> tuple[list[Hypothesis], list[Scan]]:
-    """Return the nearest member of every family, in the order of `FAMILIES`, and scans.
+    """Return the nearest member of every family, in their order, and scans.
 
     Families are polished in the order of their distance on the grid. Once the algorithm
     is found, only the nearest families are still polished.
     """
     scans = []
-    steps = Steps(progress, "trying families", len(FAMILIES))
-    for family in FAMILIES:
+    steps = Steps(progress, "trying families", len(families))
+    for family in families:
         scans.append(scan(family, observations))
         steps.add(note=family.name)
     starts = [each.starts() for each in scans]
     nearest, found, hypotheses, losses = np.inf, np.inf, {}, {}
-    steps = Steps(progress, "fitting families", len(FAMILIES))
+    steps = Steps(progress, "fitting families", len(families))
     order = sorted(range(len(scans)), key=lambda index: starts[index][0][0])
     for place, index in enumerate(order):
         loss, hypothesis = starts[index][0]
