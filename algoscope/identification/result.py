@@ -79,6 +79,8 @@ class Statement:
             words = f"{subject} behaves like {first.name} {self.where}: distance "
             words += f"{short(first.distance)} ({short(first.low)} to "
             words += f"{short(first.high)}), {sure}."
+        if subject == "It":  # not the main statement
+            return words
         if self.ties:
             names = self._tied_names()
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -221,7 +223,9 @@ class Identification(SavedResult):
         if main.relation != "none" and main.domain == "task":
             parts.append(main.elsewhere(self.limit))
         # What is the same on all kinds of data is the same on its task.
-        if main.relation != "is" or main.domain == "task":
+        whole = main.relation == "is" and main.domain == "everywhere"
+        switch = main.relation == "none" and self.changes_at is not None
+        if not whole and not switch:
             parts += [each.sentence("It", self.limit, partly=True) for each in others]
         parts.append(self._coverage())
         return " ".join(part for part in parts if part)

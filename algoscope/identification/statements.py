@@ -59,7 +59,6 @@ def without_name(statement: Statement) -> Statement:
         statement,
         relation="none",
         verdict="none",
-        ties=[],
         confidence=confidence("none", statement.nearest.distance, statement.domain, 0),
     )
 
