@@ -14,7 +14,7 @@ from algoscope.cli.console import (
     stopping_cleanly,
 )
 from algoscope.cli.destinations import require_file, write_or_rescue
-from algoscope.foundation.files import json_text
+from algoscope.foundation.files import DamagedFileError, json_text
 from algoscope.foundation.text import short
 
 EXAMPLES = """
@@ -40,6 +40,8 @@ class Identify:
     """What to speak about: its task alone, or all kinds of data. By default both."""
     shifts: bool = False
     """Also measure whether the match survives shifts of growing size."""
+    pool: Path | None = None
+    """Weights that a model was trained on, one task a row: a .npy or a .csv file."""
     noise_variance: float | None = None
     """σ² of the task. By default as a model was trained, otherwise 0."""
     prior_variance: float | None = None
@@ -63,6 +65,7 @@ def run_identify(command: Identify) -> None:
     from algoscope.foundation.plotting import save_figure
     from algoscope.identification import identify
 
+    pool = load_pool(command.pool) if command.pool else None
     predictor, task = find_target(command)
     with stopping_cleanly():
         found = identify(
@@ -72,11 +75,12 @@ def run_identify(command: Identify) -> None:
             num_datasets=command.num_datasets,
             domain=command.domain,
             seed=command.seed,
+            pool=pool,
         )
     survival = None
     if command.shifts:
         with stopping_cleanly():
-            survival = _survival(predictor, task, found, command)
+            survival = _survival(predictor, task, found, command, pool)
     if command.out:
         write_or_rescue(command.out, found.save)
         if survival:
@@ -106,15 +110,34 @@ def run_identify(command: Identify) -> None:
         show(survival.sentence)
 
 
-def _survival(predictor: Any, task: Any, found: Any, command: Identify) -> Any:
+def load_pool(path: Path) -> Any:
+    """Return the weights in a file, one task a row."""
+    import numpy as np
+
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+        return np.loadtxt(path, delimiter=",", ndmin=2)
+    except FileNotFoundError:
+        raise DamagedFileError(path, "does not exist") from None
+    except (OSError, ValueError) as error:
+        raise DamagedFileError(path, f"holds no table of numbers ({error})") from None
+
+
+def _survival(
+    predictor: Any, task: Any, found: Any, command: Identify, pool: Any
+) -> Any:
     """Measure the distance to the nearest hypothesis under shifts."""
     from algoscope.identification import survives
+    from algoscope.identification.families import families_with
     from algoscope.identification.hypothesis import hypothesis_of
 
     nearest = found.nearest
     return survives(
         predictor,
-        hypothesis_of(nearest.family, nearest.parameters),
+        hypothesis_of(
+            nearest.family, nearest.parameters, families_with(pool, found.dim)
+        ),
         task,
         num_examples=command.num_examples,
         seed=command.seed,

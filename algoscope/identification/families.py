@@ -14,8 +14,10 @@ from functools import cache
 from importlib.metadata import EntryPoint
 
 import numpy as np
+from jaxtyping import Float
 
 from algoscope.foundation import plugins
+from algoscope.foundation.validation import InvalidValueError
 from algoscope.identification import filters, kernels, passes, variants
 from algoscope.identification.family import (
     Family,
@@ -196,6 +198,27 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family("local_linear", kernels.local_linear, (BANDWIDTH,)),
 )
+
+
+def families_with(
+    pool: Float[np.ndarray, "tasks dim"] | None, dim: int
+) -> tuple[Family, ...]:
+    """Return the families, with that of a finite pool of weights if there is one."""
+    if pool is None:
+        return all_families()
+    pool = np.asarray(pool, np.float64)
+    if pool.ndim != 2 or len(pool) == 0 or pool.shape[1] != dim:
+        rule = f"have shape (tasks, {dim}), with one task or more"
+        raise InvalidValueError("pool", rule, f"shape {pool.shape}")
+    if not np.isfinite(pool).all():
+        raise InvalidValueError("pool", "hold finite numbers", "NaN or infinity")
+    bayes = Family(
+        "discrete_bayes",
+        variants.discrete_bayes(pool),
+        (Parameter("noise_variance", 1e-4, 1e2),),
+        fixed=(("tasks", len(pool)),),
+    )
+    return (*all_families(), bayes)
 
 
 @cache

@@ -2,8 +2,8 @@
 
 A family has continuous parameters, which are searched in a range, and choices such as a
 number of neighbors, which are all tried. Iterative families have a number of steps:
-`iterates` yields the predictions after 1, 2, … steps, and the search for the number has
-no upper end.
+`iterates` yields what computes the predictions after 1, 2, … steps, and the search for
+the number has no upper end.
 """
 
 import math
@@ -21,7 +21,7 @@ NEAR_ZERO = 0.01  # where the grid of a parameter that may be 0 becomes geometri
 
 Points = dict[str, Float[np.ndarray, " points"]]  # values of the parameters by name
 Predict = Callable[[Prefixes, Points, dict[str, Any]], Answers]
-Iterates = Callable[[Prefixes, Points], Iterator[Answers]]
+Iterates = Callable[[Prefixes, Points], Iterator[Callable[[], Answers]]]
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,9 @@ class Family:
         if self.iterates is None:
             assert self.predict is not None
             return self.predict(prefixes, points, choice)
-        after = islice(self.iterates(prefixes, points), choice["steps"] - 1, None)
-        return next(after)
+        with np.errstate(all="ignore"):  # a large rate diverges
+            after = islice(self.iterates(prefixes, points), choice["steps"] - 1, None)
+            return next(after)()
 
 
 def column(values: Float[np.ndarray, " points"]) -> Column:
@@ -118,15 +119,12 @@ def filtered(
 def filter_iterates(rule: Callable[..., Iterator[Filters | np.ndarray]]) -> Iterates:
     """Return `iterates` of a family whose every step is a filter."""
 
-    def iterates(prefixes: Prefixes, points: Points) -> Iterator[Answers]:
+    def iterates(prefixes: Prefixes, points: Points) -> Iterator[Callable[[], Answers]]:
         spectrum = prefixes.spectrum
         columns = {name: column(values) for name, values in points.items()}
         shape = (count_points(points), *spectrum.values.shape)
-        steps = rule(spectrum, prefixes, **columns)
-        while True:
-            with np.errstate(all="ignore"):  # a large rate diverges
-                filters = next(steps)
-            yield spectrum.predict(np.broadcast_to(filters, shape))
+        for filters in rule(spectrum, prefixes, **columns):
+            yield lambda f=filters: spectrum.predict(np.broadcast_to(f, shape))
 
     return iterates
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from algoscope.foundation.plotting import (
     COLORS,
@@ -81,6 +82,7 @@ def _draw_n(axes: Axes, found: "Identification", shown: "list[Candidate]") -> No
         axes.axvline(found.changes_at + 0.5, color="0.3", lw=0.8)
     axes.axhline(found.limit, color="0.5", lw=0.8, ls="--")
     axes.set_yscale("log")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("number of examples n")
     axes.set_ylabel("distance ρ")
     axes.spines[["top", "right"]].set_visible(False)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 from jaxtyping import Float
@@ -16,6 +16,7 @@ from algoscope.identification.prefixes import Prefixes
 
 GRID_SIZE = {0: 1, 1: 41, 2: 9}  # points per parameter, by the number of parameters
 SCANNED_STEPS = 64  # of iterative families, on the grid; the search goes on from there
+ZOOMED_STEPS = 8  # more and fewer, on the finer grid around the best
 STARTS = 2  # choices or numbers of steps that are polished
 FIRST_ROUND, LAST_ROUND = 5, 15  # Gauss-Newton steps
 SMALLEST_GAIN = 1e-3  # a step that reduces ρ by a smaller share is the last
@@ -23,6 +24,8 @@ DIFFERENCE = 1e-6  # for numerical derivatives
 FOUND = 1e-14  # at a smaller ρ the algorithm is found, and others need not be tried
 ALWAYS_POLISHED = 8  # nearest families, polished even if the algorithm is found
 FAR = 10.0  # times the nearest: too far after the first round to be polished further
+CLIMBING = 3.0  # times the nearest: too far for other numbers of steps to be tried
+WORTHWHILE = 0.02  # the share by which another number of steps must reduce ρ
 CLEAR = 1e-6  # a smaller ρ is not used to leave others out: they may be exact
 HOPELESS = 30.0  # times the nearest: too far on the grid to be polished
 DAMPINGS = (0.0, 1e-3, 0.1, 10.0, 1e3)
@@ -62,7 +65,7 @@ def scan(family: Family, observations: Observations) -> Scan:
     weights = observations.shares / np.maximum(observations.counted.mean(axis=1), 1e-9)
     members, squares = [], []
     for choice, answers in _tried(family, observations.prefixes, points):
-        found = observations.squares(answers)
+        found = observations.bounded(answers) ** 2
         squares.append(np.einsum("pbn,b->pn", found, weights))
         members += [Hypothesis(family, choice, each) for each in coordinates]
     return Scan(family, members, np.concatenate(squares))
@@ -77,7 +80,9 @@ def _tried(family: Family, prefixes: Prefixes, points: Points):
     last = min(family.max_steps, SCANNED_STEPS)
     steps = family.iterates(prefixes, points)
     for k in range(1, last + 1):
-        yield {"steps": k}, next(steps)
+        with np.errstate(all="ignore"):  # a large rate diverges
+            answers = next(steps)()
+        yield {"steps": k}, answers
 
 
 def polish(
@@ -97,45 +102,76 @@ def polish(
     best = min(refined, key=lambda pair: pair[0])
     if best[0] > FAR * nearest:
         return best
-    if family.iterates is not None and family.parameters:
-        best = _climb(best, observations)
     if not family.parameters:
         return best
+    if family.iterates is not None:
+        if len(family.parameters) == 1:
+            best = min(best, _zoom(best[1], observations), key=lambda pair: pair[0])
+        if FOUND < best[0] <= CLIMBING * nearest:
+            best = _climb(best, observations)
     return refine(best[1], observations, LAST_ROUND)
 
 
 def _climb(
     best: tuple[float, Hypothesis], observations: Observations
 ) -> tuple[float, Hypothesis]:
-    """Return a better number of steps, if there is one: first far away, then near.
-
-    α·k is held constant at the start: k steps are then nearly the same function.
-    """
+    """Return a better number of steps, if there is one: first far away, then near."""
     for stride in (16, 4, 1):
         improved = True
         while improved:
             improved = False
-            for sign in (1, -1):
-                moved = _with_steps(best[1], best[1].choice["steps"] + sign * stride)
-                if moved is None:
-                    continue
+            for moved in _with_steps(best[1], stride):
                 tried = refine(moved, observations, FIRST_ROUND)
-                if tried[0] < best[0] * (1 - SMALLEST_GAIN):
+                if tried[0] < best[0] * (1 - WORTHWHILE):
                     best, improved = tried, True
                     break
     return best
 
 
-def _with_steps(hypothesis: Hypothesis, steps: int) -> Hypothesis | None:
-    family = hypothesis.family
-    if not 1 <= steps <= family.max_steps:
-        return None
-    coordinates = hypothesis.coordinates.copy()
+def _with_steps(hypothesis: Hypothesis, stride: int) -> Iterator[Hypothesis]:
+    """Yield the hypothesis with more and with fewer steps.
+
+    First α·k is held constant, since k steps are then nearly the same function; next to
+    the best number α itself too, which decides where an iteration diverges.
+    """
+    family, steps = hypothesis.family, hypothesis.choice["steps"]
     names = [p.name for p in family.parameters]
-    if "learning_rate" in names:
-        place = names.index("learning_rate")
-        coordinates[place] += np.log(hypothesis.choice["steps"] / steps)
-    return Hypothesis(family, {"steps": steps}, coordinates)
+    rates = np.array([name == "learning_rate" for name in names], float)
+    for held in (1.0, 0.0) if stride == 1 and rates.any() else (1.0,):
+        for k in (steps + stride, steps - stride):
+            if 1 <= k <= family.max_steps:
+                moved = hypothesis.coordinates + held * rates * np.log(steps / k)
+                yield Hypothesis(family, {"steps": k}, moved)
+
+
+def _zoom(
+    hypothesis: Hypothesis, observations: Observations
+) -> tuple[float, Hypothesis]:
+    """Return the best of a finer grid around a hypothesis, after Gauss-Newton steps.
+
+    Where an iteration diverges, the rate and the number of steps have to be met
+    closely before a descent finds them.
+    """
+    family, steps = hypothesis.family, hypothesis.choice["steps"]
+    (parameter,) = family.parameters
+    cell = np.ptp(parameter.grid(2)) / (GRID_SIZE[1] - 1)
+    near = np.linspace(-cell, cell, GRID_SIZE[1])
+    coordinates = (hypothesis.coordinates + near)[:, None]
+    points = points_at(family, coordinates)
+    first, last = max(steps - ZOOMED_STEPS, 1), steps + ZOOMED_STEPS
+    assert family.iterates is not None
+    best, start = np.inf, hypothesis
+    with np.errstate(all="ignore"):  # a large rate diverges
+        iterates = family.iterates(observations.prefixes, points)
+        for k, after in enumerate(islice(iterates, last), start=1):
+            if k < first:
+                continue
+            losses = np.sum(observations.weighted(after()) ** 2, axis=1)
+            place = int(np.argmin(losses))
+            if losses[place] < best:
+                best = losses[place]
+                start = Hypothesis(family, {"steps": k}, coordinates[place])
+    return refine(start, observations, FIRST_ROUND)
 
 
 def refine(
@@ -182,14 +218,16 @@ def refine(
 
 
 def fit_families(
-    observations: Observations, progress: Progress
+    observations: Observations,
+    progress: Progress,
+    families: tuple[Family, ...] | None = None,
 ) -> tuple[list[Hypothesis], list[Scan]]:
-    """Return the nearest member of every family, in the catalog's order, and scans.
+    """Return the nearest member of every family, in their order, and scans.
 
     Families are polished in the order of their distance on the grid. Once the algorithm
     is found, only the nearest families are still polished.
     """
-    scans, families = [], all_families()
+    scans, families = [], families or all_families()
     steps = Steps(progress, "trying families", len(families))
     for family in families:
         scans.append(scan(family, observations))

@@ -92,14 +92,16 @@ class Hypothesis:
         return self.predict(Prefixes(x.astype(np.float64), y))[:, n]
 
 
-def hypothesis_of(name: str, parameters: dict[str, Any]) -> Hypothesis:
+def hypothesis_of(
+    name: str, parameters: dict[str, Any], families: tuple[Family, ...] | None = None
+) -> Hypothesis:
     """Return the member of a family with these parameters, as a result names them.
 
     Example:
         >>> hypothesis_of("ridge", {"penalty": 0.3}).name
         'ridge(penalty=0.3)'
     """
-    for family in all_families():
+    for family in families or all_families():
         fixed = dict(family.fixed)
         names = {p.name for p in family.parameters} | set(fixed)
         choice = {k: v for k, v in parameters.items() if k not in names}

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+from jaxtyping import Float
 
 from algoscope.comparison.compare import DEFAULT_EXAMPLES, asked_on, known_task
 from algoscope.comparison.intervals import regime_spans
@@ -23,6 +24,8 @@ from algoscope.foundation import provenance
 from algoscope.foundation.progress import Progress, shown
 from algoscope.foundation.validation import require_at_least, require_choice
 from algoscope.identification.evidence import broken_symmetries, gather_evidence
+from algoscope.identification.families import families_with
+from algoscope.identification.family import Family
 from algoscope.identification.fitting import Scan, fit_families, refine
 from algoscope.identification.hypothesis import Hypothesis
 from algoscope.identification.observations import Observations
@@ -40,6 +43,7 @@ from algoscope.identification.statements import (
     parameter_ranges,
     some_answers,
     spread,
+    without_name,
 )
 from algoscope.identification.suites import (
     SUITES,
@@ -58,6 +62,7 @@ CONTENDERS = 5  # nearest hypotheses, between which the contested datasets decid
 POOL = 8  # datasets to choose from, for each contested dataset
 FITTED = 40  # datasets that families are fitted to; the nearest are fitted to all
 EXACT_ON_TASK = 1e-8  # no learned model is nearer to an algorithm
+LEARNED = 5e-4  # the farthest that a program is named for its answers on a task alone
 MOST_FAILURES = 3  # kinds of data on which a named program may fail
 REPEATED = 2  # datasets of each suite that are asked twice
 
@@ -70,6 +75,7 @@ def identify(
     num_datasets: int | None = None,
     domain: Domain | None = None,
     seed: int = 0,
+    pool: Float[np.ndarray, "tasks dim"] | None = None,
     with_evidence: bool = True,
     progress: Progress | bool = True,
 ) -> Identification:
@@ -85,6 +91,8 @@ def identify(
         domain: "task" to ask about its task alone, "everywhere" to speak about all
             kinds of data only; by default both are answered.
         seed: of the datasets.
+        pool: the weights that a model was trained on, if they were finitely many; the
+            posterior mean over them, `discrete_bayes`, is then a family too.
         with_evidence: whether to measure implied weights, influences and symmetries
             too; without them it is faster.
         progress: True for progress bars, False for none, or a function to call.
@@ -105,9 +113,16 @@ def identify(
     require_at_least("seed", seed, 0)
     if domain is not None:
         require_choice("domain", domain, ("task", "everywhere"))
+    families = families_with(pool, task.dim)
     with shown(progress) as report:
         return _Inquiry(
-            counted(predictor, report), task, num_examples, num_datasets, domain, seed
+            counted(predictor, report),
+            task,
+            num_examples,
+            num_datasets,
+            domain,
+            seed,
+            families,
         ).run(known_task(predictor) is not None, with_evidence, report)
 
 
@@ -122,8 +137,10 @@ class _Inquiry:
         num_datasets: int,
         domain: Domain | None,
         seed: int,
+        families: tuple[Family, ...],
     ):
         self.predictor, self.task, self.seed = predictor, task, seed
+        self.families = families
         self.num_examples, self.domain = num_examples, domain
         self.suites = ("task",) if domain == "task" else SUITES
         half = num_datasets // 2
@@ -182,7 +199,7 @@ class _Inquiry:
         for domain in wanted:
             seen = self.fitted.only(*views[domain])
             sample = seen.take(spread(len(seen.x), FITTED))
-            hypotheses, scans = fit_families(sample, progress)
+            hypotheses, scans = fit_families(sample, progress, self.families)
             fits[domain] = (self._sharpen(hypotheses, seen, tested), scans)
             scored = [Score.of(h, seen) for h in fits[domain][0]]
             if any(score.is_same(floor) for score in scored):
@@ -222,12 +239,15 @@ class _Inquiry:
         task = made["task"]
         if task.relation == "none" or (everywhere != "none" and not has_task):
             return "everywhere"
-        # A program that equals an algorithm on its task and fails on most other data is
-        # another algorithm; what was learned is never as exact.
-        exact = task.nearest.distance < EXACT_ON_TASK
-        if exact and not has_task and len(task.fails_on) > MOST_FAILURES:
-            return "everywhere"
-        return "task"
+        if has_task:
+            return "task"
+        # A task alone tells little: a program is named for it only if it is very near.
+        # One that equals an algorithm there and fails on most other data is another
+        # algorithm; what was learned is never as exact.
+        distance = task.nearest.distance
+        exact = distance < EXACT_ON_TASK
+        other = exact and len(task.fails_on) > MOST_FAILURES
+        return "everywhere" if other or distance > LEARNED else "task"
 
     def _sharpen(
         self, hypotheses: list[Hypothesis], seen: Observations, tested: Observations
@@ -269,8 +289,14 @@ class _Inquiry:
         regimes, changes_at = find_regimes(
             spans, ranked, scans, fitted, observed, floor, main.relation
         )
+        if changes_at is not None and all(r.relation == "is" for r in regimes):
+            main = without_name(main)  # it is two algorithms, and not like one
+            statements = [main, *statements[1:]]
         evidence = self._evidence(winner.hypothesis, spans) if with_evidence else {}
         broken = broken_symmetries(evidence) if main.relation == "behaves like" else {}
+        if broken:
+            main = without_name(main)
+            statements = [main, *statements[1:]]
         covered = np.flatnonzero(observed.counted.any(axis=0))
         named = main.relation != "none"
         # What is the same on its task alone is not the same algorithm.

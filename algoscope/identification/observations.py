@@ -97,6 +97,17 @@ class Observations:
         bounded = np.clip(numbers, -LARGEST_RESIDUAL, LARGEST_RESIDUAL)
         return np.where(self.counted, bounded, 0.0)
 
+    def bounded(
+        self, hypotheses: Float[np.ndarray, "*some datasets examples"]
+    ) -> Float[np.ndarray, "*some datasets examples"]:
+        """Return r/√(1 + r²) of the residuals r, for fitting.
+
+        Where an iteration diverges, a slightly different rate is off by orders of
+        magnitude; such answers shall not outweigh all others.
+        """
+        found = self.residuals(hypotheses)
+        return found / np.sqrt(1 + found**2)
+
     def per_dataset(
         self, squares: Float[np.ndarray, "datasets examples"]
     ) -> Float[np.ndarray, " datasets"]:
@@ -118,10 +129,13 @@ class Observations:
     def weighted(
         self, hypotheses: Float[np.ndarray, "*some datasets examples"]
     ) -> Float[np.ndarray, "*some values"]:
-        """Return residuals whose sum of squares is ρ, every suite counting the same."""
+        """Return bounded residuals whose sum of squares is nearly ρ, for fitting.
+
+        Every suite counts the same.
+        """
         counted = np.maximum(self.counted.sum(axis=1), 1)
         factors = np.sqrt(self.shares / counted)
-        flat = self.residuals(hypotheses) * factors[:, None]
+        flat = self.bounded(hypotheses) * factors[:, None]
         return flat.reshape(*flat.shape[:-2], -1)
 
     def take(self, index: slice | np.ndarray) -> "Observations":

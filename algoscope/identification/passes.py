@@ -104,22 +104,23 @@ def rls(prefixes: Prefixes, points: Points, choice: dict[str, Any]) -> Answers:
     return answers
 
 
-def adam(prefixes: Prefixes, points: Points) -> Iterator[Answers]:
+def adam(prefixes: Prefixes, points: Points) -> Iterator[Callable[[], Answers]]:
     """Adam on all examples at once, from 0; it does not see the scale of the loss."""
-    grams, moments = prefixes.grams, prefixes.moments
-    rate = points["learning_rate"][:, None, None, None]
-    w = np.zeros((len(rate), *moments.shape))
+    sizes = np.maximum(prefixes.sizes, 1)[:, None, None]
+    grams = 2 * prefixes.grams / sizes
+    moments = 2 * prefixes.moments[..., None] / sizes
+    rate = points["learning_rate"]
+    w = np.zeros((*prefixes.moments.shape, len(rate)))  # points last: one product
     first, second, steps = np.zeros_like(w), np.zeros_like(w), 0
-    sizes = np.maximum(prefixes.sizes, 1)[:, None]
     while True:
         steps += 1
-        g = 2 * (np.einsum("bnij,pbnj->pbni", grams, w) - moments) / sizes
+        g = grams @ w - moments
         first = DECAYS[0] * first + (1 - DECAYS[0]) * g
         second = DECAYS[1] * second + (1 - DECAYS[1]) * g**2
         mean = first / (1 - DECAYS[0] ** steps)
         spread = np.sqrt(second / (1 - DECAYS[1] ** steps))
         w = w - rate * mean / (spread + EPSILON)
-        yield np.einsum("pbnd,bnd->pbn", w, prefixes.x)
+        yield lambda w=w: np.einsum("bndp,bnd->pbn", w, prefixes.x)
 
 
 def _column(points: Points, name: str) -> Float[np.ndarray, "points 1 1 1"]:

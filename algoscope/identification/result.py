@@ -62,25 +62,25 @@ class Statement:
         known = {self.nearest.family, *self.ties}
         return next((c for c in self.candidates if c.family not in known), None)
 
-    def sentence(self, target: str, limit: float) -> str:
-        """Return the statement in words."""
-        first = self.nearest
-        where = "on its task" if self.domain == "task" else "on all kinds of data"
-        sure = f"confidence {self.confidence:.0%}"
+    def sentence(self, subject: str, limit: float, *, partly: bool = False) -> str:
+        """Return the statement in words; `partly` if there is more to say."""
+        first, sure = self.nearest, f"confidence {self.confidence:.0%}"
         if self.relation == "none":
+            far = above(first.distance, limit) if partly else self._distances(limit)
             return (
-                f"{target} is none of the known algorithms {where} ({sure}). The "
-                f"nearest is {first.name} at distance {above(first.distance, limit)}; "
-                f"{self._too_far(limit)}."
+                f"{subject} is none of the known algorithms {self.where} ({sure}). The "
+                f"nearest is {first.name} at distance {far}."
             )
         if self.relation == "is":
-            words = f"{target} runs {first.name} {where}: no answer differs by more "
-            words += "than rounding or its own noise"
+            verb = "gives the answers of" if partly else "runs"
+            words = f"{subject} {verb} {first.name} {self.where}: no answer differs by "
+            words += f"more than rounding or its own noise ({sure})."
         else:
-            words = f"{target} behaves like {first.name} {where}: distance "
+            words = f"{subject} behaves like {first.name} {self.where}: distance "
             words += f"{short(first.distance)} ({short(first.low)} to "
-            words += f"{short(first.high)})"
-        words += f" ({sure})."
+            words += f"{short(first.high)}), {sure}."
+        if subject == "It":  # not the main statement
+            return words
         if self.ties:
             names = self._tied_names()
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
@@ -90,11 +90,39 @@ class Statement:
             words += f" Next is {other.name} at {short(other.distance)}."
         return words
 
-    def _too_far(self, limit: float) -> str:
-        if self.domain == "task":
-            return f"at most {limit:g} would count"
-        bad = ", ".join(KINDS[name] for name in self.fails_on)
-        return f"it is farther away than {limit:g} on {bad or 'some kinds'}"
+    @property
+    def where(self) -> str:
+        """The domain in words."""
+        return "on its task" if self.domain == "task" else "on all kinds of data"
+
+    def elsewhere(self, limit: float) -> str:
+        """Say on which other kinds of data it is as near, and on which not."""
+        good = [KINDS[name] for name in self.holds_on if name != "task"]
+        bad = [
+            f"{KINDS[name]} ({above(self.suites[name], limit)})"
+            for name in self.fails_on
+        ]
+        if not bad:
+            return ""
+        if not good:
+            return f"It is not within {limit:g} of that on {listed(bad)}."
+        return (
+            f"It is within {limit:g} of that on {listed(good)} too, but not on "
+            f"{listed(bad)}."
+        )
+
+    def _distances(self, limit: float) -> str:
+        """Say how far the nearest is, and on which kinds of data it is too far."""
+        distance = above(self.nearest.distance, limit)
+        asked = self.nearest.suites
+        far = [name for name, rho in asked.items() if not rho <= limit]
+        if len(far) == len(asked):
+            more = " on every kind" if len(asked) > 1 else ""
+            return f"{distance}, more than {limit:g}{more}"
+        if not far:
+            return distance
+        bad = [f"{KINDS[name]} ({above(asked[name], limit)})" for name in far]
+        return f"{distance}, farther away than {limit:g} on {listed(bad)}"
 
     def _tied_names(self) -> list[str]:
         found = {}
@@ -102,6 +130,16 @@ class Statement:
             if each.family in self.ties:
                 found.setdefault(each.family, each.name)
         return list(found.values())
+
+
+def listed(words: list[str]) -> str:
+    """Return words as a list in a sentence.
+
+    Example:
+        >>> listed(["noise", "outliers", "shifts"])
+        'noise, outliers and shifts'
+    """
+    return " and ".join([*([", ".join(words[:-1])] if words[1:] else []), *words[-1:]])
 
 
 def above(value: float, limit: float) -> str:
@@ -175,30 +213,39 @@ class Identification(SavedResult):
     @property
     def sentence(self) -> str:
         """The answer in words."""
-        main = self.statements[0]
+        main, *others = self.statements
+        partly = bool(others) and main.domain == "task"
+        words = main.sentence(self.target, self.limit, partly=partly)
+        parts = [self._about_n(words)]
+        for name, change in self.broken_symmetries.items():
+            family = main.nearest.family
+            parts.append(f"It breaks a symmetry of {family}, {name}, by {change:.0%}.")
+        if main.relation != "none" and main.domain == "task":
+            parts.append(main.elsewhere(self.limit))
         # What is the same on all kinds of data is the same on its task.
         whole = main.relation == "is" and main.domain == "everywhere"
-        told = self.statements[:1] if whole else self.statements
-        parts = [each.sentence(self.target, self.limit) for each in told]
-        if self.changes_at is not None:
-            one, two = self.regimes
-            parts.append(
-                f"It changes its algorithm: {one.nearest} up to n = {one.last}, "
-                f"{two.nearest} from n = {two.first} on."
-            )
-        if main.relation != "none" and main.fails_on:
-            good = ", ".join(KINDS[name] for name in main.holds_on)
-            bad = ", ".join(
-                f"{KINDS[name]} ({short(main.suites[name])})" for name in main.fails_on
-            )
-            parts.append(f"It holds on {good}; not on {bad}.")
-        for name, change in self.broken_symmetries.items():
-            parts.append(
-                f"It is not {main.nearest.family}: it breaks a symmetry of that, "
-                f"{name}, by {change:.0%}."
-            )
+        switch = main.relation == "none" and self.changes_at is not None
+        if not whole and not switch:
+            parts += [each.sentence("It", self.limit, partly=True) for each in others]
         parts.append(self._coverage())
-        return " ".join(parts)
+        return " ".join(part for part in parts if part)
+
+    def _about_n(self, words: str) -> str:
+        """Return the first words, with how it changes its algorithm, if it does."""
+        if self.changes_at is None:
+            return words
+        main, (one, two) = self.statements[0], self.regimes
+        change = (
+            f"{one.nearest} up to n = {one.last}, {two.nearest} from n = {two.first} on"
+        )
+        if main.relation != "none":
+            return f"{words} It changes with n: nearer is {change}."
+        return (
+            f"{self.target} changes its algorithm with n {main.where}: {change} "
+            f"(confidence {self.confidence:.0%} that it is no single one). The nearest "
+            f"for all n is {main.nearest.name} at distance "
+            f"{short(main.nearest.distance)}."
+        )
 
     def _coverage(self) -> str:
         asked = f"{self.num_questions:,} questions, n = {self.first_n}–{self.last_n}"

@@ -21,6 +21,7 @@ EQUAL_SHARE = 0.9  # of the answers of each suite, and at each n, must be equal
 NOISE_SLACK = 5.0  # standard errors, by which the box's own noise may be exceeded
 FEWEST = 12  # answers at one n, for a judgement about that n
 NEAR = 1.1  # distances within this factor of the smallest count as equal
+AT_BOUND = 10.0  # times nearer: a fit at the end of its range, to be named
 
 
 @dataclass(frozen=True)
@@ -170,21 +171,36 @@ def rank(scores: list[Score], floor: Floor) -> list[Score]:
     """Return the scores, the winner first, then by distance.
 
     The winner is the simplest of those that equal the box; if none does, the simplest
-    of those that are as near as the nearest. A fit at the end of its range comes last.
+    of those that are as near as the nearest. A fit at the end of its range is named
+    only if it is much nearer than any other: the algorithm is then beyond the range,
+    or another one that this family happens to bend to.
     """
-    nearest = min(scores, key=lambda score: score.distance)
-    ties = [s for s in scores if s.is_same(floor)] or [
-        s for s in scores if s.distance <= NEAR * nearest.distance
-    ]
-    winner = min(
-        ties, key=lambda s: (bool(s.hypothesis.bounds), s.hypothesis.family.complexity)
-    )
-    others = [s for s in scores if s is not winner]
+    equal = [score for score in scores if score.is_same(floor)]
+    winner = min(equal or _nearest(scores), key=_simplicity)
+    others = [score for score in scores if score is not winner]
     return [winner, *sorted(others, key=lambda score: score.distance)]
 
 
+def _simplicity(score: Score) -> tuple[bool, int]:
+    return bool(score.hypothesis.bounds), score.hypothesis.family.complexity
+
+
+def _nearest(scores: list[Score]) -> list[Score]:
+    """Return the scores that count as the nearest."""
+    least = min(score.distance for score in scores)
+    inside = [score for score in scores if not score.hypothesis.bounds]
+    least_inside = min((score.distance for score in inside), default=np.inf)
+    if least_inside <= AT_BOUND * least:
+        scores, least = inside, least_inside
+    return [score for score in scores if score.distance <= NEAR * least]
+
+
 def tied_families(ranked: list[Score], floor: Floor) -> list[Score]:
-    """Return the nearest of each other family that cannot be told from the winner."""
+    """Return the nearest of each other family that cannot be told from the winner.
+
+    A family that is nearer than a winner, which is simpler or not at the end of its
+    range, is among them.
+    """
     winner = ranked[0]
     nearest = min(ranked, key=lambda score: score.distance)
     same = winner.is_same(floor)
@@ -193,6 +209,7 @@ def tied_families(ranked: list[Score], floor: Floor) -> list[Score]:
         name = score.hypothesis.family.name
         if name == winner.hypothesis.family.name or name in found:
             continue
-        if score.is_same(floor) if same else score.is_tied_with(nearest):
+        nearer = score.distance <= winner.distance or score.is_tied_with(nearest)
+        if score.is_same(floor) if same else nearer:
             found[name] = score
     return list(found.values())

@@ -1,5 +1,7 @@
 """Statements about a predictor, made from ranked hypotheses."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from algoscope.identification.confidence import confidence
@@ -10,7 +12,7 @@ from algoscope.identification.regimes import Regime, find_change, fit_span
 from algoscope.identification.result import Candidate, Statement
 from algoscope.identification.scores import Floor, Score, tied_families
 
-LIMIT = 0.02  # the largest distance that is called "behaves like"
+LIMIT = 0.005  # the largest distance that is called "behaves like"
 FOLDS = 4  # disjoint parts of the data, to each of which the winner is fitted again
 NUM_CANDIDATES = 12  # that a result keeps
 NUM_ANSWERS = 300  # that a result keeps
@@ -42,13 +44,22 @@ def make_statement(
             winner.distance,
             domain,
             len(everywhere.suites) - len(holds),
-            len(winner.hypothesis.bounds),
         ),
         candidates=candidates,
         ties=[score.hypothesis.family.name for score in ties],
         suites=everywhere.suites,
         holds_on=holds,
         fails_on=[name for name in everywhere.suites if name not in holds],
+    )
+
+
+def without_name(statement: Statement) -> Statement:
+    """Return the statement that it is none of the algorithms."""
+    return replace(
+        statement,
+        relation="none",
+        verdict="none",
+        confidence=confidence("none", statement.nearest.distance, statement.domain, 0),
     )
 
 

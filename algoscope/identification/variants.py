@@ -120,3 +120,20 @@ def windowed_ols(prefixes: Prefixes, points: Points, choice: dict[str, Any]) -> 
         queries = np.einsum("bkd,bd->bk", vt, x[:, m])
         answers[:, n] = np.sum(inverse * labels * queries, axis=1)
     return answers[None]
+
+
+def discrete_bayes(pool: Float[np.ndarray, "tasks dim"]) -> Predict:
+    """Return Σᵢ pᵢwᵢᵀx, p = softmaxᵢ(−Σⱼ (yⱼ − wᵢᵀxⱼ)²/2σ²), over a pool of weights."""
+
+    def predict(prefixes: Prefixes, points: Points, choice: dict[str, Any]) -> Answers:
+        answers = prefixes.x @ pool.T
+        after = np.cumsum((prefixes.y[..., None] - answers) ** 2, axis=1)
+        losses = np.concatenate([np.zeros_like(after[:, :1]), after[:, :-1]], axis=1)
+        losses -= losses.min(axis=-1, keepdims=True)
+        found = []
+        for variance in points["noise_variance"]:  # one by one: a pool can be large
+            shares = np.exp(-losses / (2 * variance))
+            found.append(np.sum(shares * answers, axis=-1) / np.sum(shares, axis=-1))
+        return np.stack(found)
+
+    return predict

@@ -3,13 +3,15 @@
 import json
 import shutil
 import sys
+from functools import partial
 
+import numpy as np
 import pytest
 import tyro
 from support.commands import rejected
 
 from algoscope.cli.console import find_target, regression_for
-from algoscope.cli.identify import Identify
+from algoscope.cli.identify import Identify, load_pool
 from algoscope.cli.main import main
 from algoscope.cli.probe import Probe
 from algoscope.identification import Identification, Survival
@@ -93,6 +95,23 @@ def test_shifts_are_measured_printed_and_saved(capsys, tmp_path):
     found = Survival.load(tmp_path / "found.shifts.json")
     assert set(found.boundaries.values()) == {None}
     assert figure.read_bytes().startswith(b"<?xml")
+
+
+@pytest.mark.parametrize("name", ["pool.npy", "pool.csv"])
+def test_a_pool_of_weights_is_read(tmp_path, rng, name):
+    pool = rng.standard_normal((3, 2))
+    save = np.save if name.endswith("npy") else partial(np.savetxt, delimiter=",")
+    save(tmp_path / name, pool)
+    np.testing.assert_allclose(load_pool(tmp_path / name), pool)
+
+
+def test_a_file_without_weights_is_rejected(capsys, tmp_path):
+    missing = tmp_path / "pool.npy"
+    words = ["identify", "ols", *SMALL, "--pool"]
+    assert f"{missing} does not exist." in rejected(capsys, *words, str(missing))
+    (tmp_path / "pool.csv").write_text("a, b")
+    wrong = rejected(capsys, *words, str(tmp_path / "pool.csv"))
+    assert "pool.csv holds no table of numbers" in wrong
 
 
 def test_a_program_that_never_answers_stops_with_one_line(capsys, tmp_path):

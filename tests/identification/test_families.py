@@ -11,7 +11,7 @@ from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, Ridge
 from algoscope import LinearRegression as Regression
 from algoscope import predictors
 from algoscope.comparison.predict import predict_exactly
-from algoscope.identification.families import FAMILIES
+from algoscope.identification.families import FAMILIES, families_with
 from algoscope.identification.family import Parameter
 from algoscope.identification.hypothesis import Hypothesis, hypothesis_of
 from algoscope.identification.prefixes import Prefixes
@@ -204,3 +204,14 @@ def test_coordinates_and_values_of_a_parameter_are_inverse(scale):
     assert first == pytest.approx(parameter.low)
     assert last == pytest.approx(2.0)
     assert parameter.value(parameter.coordinate(0.7)) == pytest.approx(0.7)
+
+
+def test_the_posterior_mean_over_a_pool_equals_the_predictor(rng):
+    pool = rng.standard_normal((7, 3))
+    *_, family = families_with(pool, 3)
+    mine = hypothesis_of(
+        "discrete_bayes", {"noise_variance": 0.3, "tasks": 7}, (family,)
+    ).predict(DATA)
+    theirs = predict_exactly(predictors.discrete_bayes(pool, 0.3), PROBES.x, PROBES.y)
+    np.testing.assert_allclose(mine, theirs, atol=1e-10)
+    assert families_with(None, 3) == FAMILIES

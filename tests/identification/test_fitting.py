@@ -80,7 +80,26 @@ def test_every_suite_counts_the_same_and_missing_answers_do_not():
     per_dataset = seen.per_dataset(seen.squares(guesses))
     assert per_dataset.tolist() == pytest.approx([1 / 5, 0, 0])
     rest = seen.weighted(guesses)
-    assert rest @ rest == pytest.approx(0.5 / 5)
+    assert rest @ rest == pytest.approx(0.5 * (1 / 5) / (1 + 1 / 5))  # bounded
+
+
+def test_an_iteration_that_diverges_on_some_data_is_found():
+    """Its rate and its steps are met on a finer grid; most rates are far off."""
+    seen = observe(gd(0.04, 12))
+    assert np.abs(seen.predictions).max() > 1e3 * np.abs(seen.y).max()
+    start = scan(family("gd", "learning_rate"), seen).starts()
+    loss, nearest = polish(start, seen)
+    assert loss < 1e-12
+    assert nearest.parameters == pytest.approx({"steps": 12, "learning_rate": 0.04})
+
+
+def test_no_answer_outweighs_all_others_in_a_fit():
+    seen = observe(ridge(0.3))
+    assert np.abs(seen.bounded(seen.predictions + 1e9)).max() <= 1
+    small = seen.predictions + 1e-4
+    np.testing.assert_allclose(
+        seen.bounded(small), seen.residuals(small), rtol=1e-6, atol=0
+    )
 
 
 def test_a_hypothesis_that_diverges_has_a_finite_residual():

@@ -99,7 +99,7 @@ def identification(*statements: Statement, **changes) -> Identification:
 def test_a_near_algorithm_is_behaved_like_with_its_distance_and_the_next():
     assert identification().sentence == (
         "mine behaves like ridge(penalty=0.3) on all kinds of data: distance 0.004 "
-        "(0.002 to 0.008) (confidence 90%). Next is ols at 0.02. Asked: 768 questions, "
+        "(0.002 to 0.008), confidence 90%. Next is ols at 0.02. Asked: 768 questions, "
         "n = 1–8."
     )
 
@@ -113,19 +113,34 @@ def test_runs_is_kept_for_what_is_the_same():
     assert "runs" not in identification().sentence
 
 
-def test_none_has_the_nearest_and_where_it_fails():
-    none = statement(relation="none", verdict="none", fails_on=["outlier"])
-    assert identification(none).sentence.startswith(
-        "mine is none of the known algorithms on all kinds of data (confidence 90%). "
-        "The nearest is ridge(penalty=0.3) at distance 0.004; it is farther away than "
-        "0.02 on an outlier."
+def test_what_is_the_same_on_its_task_alone_does_not_run_it():
+    task = statement(domain="task", relation="is", fails_on=["outlier"])
+    found = identification(task, statement(relation="none"), relation="behaves like")
+    assert found.sentence.startswith(
+        "mine gives the answers of ridge(penalty=0.3) on its task: no answer differs"
     )
+    assert "runs" not in found.sentence
+
+
+def test_none_has_the_nearest_and_where_it_is_too_far():
+    none = statement(relation="none", verdict="none", fails_on=["outlier"])
+    start = (
+        "mine is none of the known algorithms on all kinds of data (confidence 90%). "
+        "The nearest is ridge(penalty=0.3) at distance 0.004"
+    )
+    expected = f"{start}, farther away than 0.004 on an outlier (0.0044)."
+    assert identification(none, limit=0.004).sentence.startswith(expected)
+    expected = f"{start}, more than 0.001 on every kind."
+    assert identification(none, limit=0.001).sentence.startswith(expected)
 
 
 def test_both_domains_are_spoken_about():
     found = identification(statement(domain="task"), statement(relation="none"))
     assert "mine behaves like ridge(penalty=0.3) on its task" in found.sentence
-    assert "mine is none of the known algorithms on all kinds of data" in found.sentence
+    assert (
+        "It is none of the known algorithms on all kinds of data (confidence 90%). The "
+        "nearest is ridge(penalty=0.3) at distance 0.004. Asked:"
+    ) in found.sentence
 
 
 def test_ties_are_listed_and_are_not_the_next():
@@ -138,18 +153,45 @@ def test_ties_are_listed_and_are_not_the_next():
     assert "Not told apart from it: ols, gd, lasso and 1 more." in found.sentence
 
 
-def test_the_sentence_says_where_it_holds_and_where_not():
+def test_the_sentence_says_where_it_holds_and_where_not_once():
     partly = statement(domain="task", holds_on=["task"], fails_on=["outlier"])
-    expected = "It holds on its task; not on an outlier (0.0044)."
-    assert expected in identification(partly).sentence
+    none = statement(relation="none", fails_on=["outlier"])
+    words = identification(partly, none, limit=0.004).sentence
+    assert "It is not within 0.004 of that on an outlier (0.0044)." in words
+    assert words.count("outlier") == 1
+    known = {"task": 0.0036, "scaled": 0.001, "outlier": 0.0044}
+    holds = statement(
+        domain="task",
+        suites=known,
+        holds_on=["task", "scaled"],
+        fails_on=["outlier"],
+    )
+    assert (
+        "It is within 0.004 of that on scaled inputs too, but not on an outlier "
+        "(0.0044)."
+    ) in identification(holds, limit=0.004).sentence
 
 
-def test_the_sentence_says_what_was_not_answered_and_what_changes():
+def test_the_sentence_says_what_was_not_answered():
     assert "n = 1–8; 62.5% were answered." in identification(answered=0.625).sentence
-    changed = identification(changes_at=1).sentence
-    assert "It changes its algorithm: ridge(0.3) up to n = 1, ols from n = 2" in changed
-    broken = identification(broken_symmetries={"rotation": 0.2}).sentence
-    assert "it breaks a symmetry of that, rotation, by 20%" in broken
+
+
+def test_the_sentence_says_what_changes_with_n():
+    change = "ridge(0.3) up to n = 1, ols from n = 2 on"
+    named = identification(changes_at=1).sentence
+    assert f"It changes with n: nearer is {change}." in named
+    two = identification(statement(relation="none", verdict="none"), changes_at=1)
+    assert two.sentence.startswith(
+        f"mine changes its algorithm with n on all kinds of data: {change} (confidence "
+        "90% that it is no single one). The nearest for all n is ridge(penalty=0.3) at "
+        "distance 0.004."
+    )
+
+
+def test_the_sentence_says_which_symmetry_is_broken():
+    none = statement(relation="none", verdict="none")
+    broken = identification(none, broken_symmetries={"rotation": 0.2}).sentence
+    assert "It breaks a symmetry of ridge, rotation, by 20%." in broken
 
 
 def test_a_distance_is_never_printed_equal_to_the_limit_that_it_exceeds():

@@ -104,9 +104,21 @@ def test_of_equals_the_simplest_comes_first_and_others_by_distance(distances, or
     assert [s.hypothesis.family.name for s in ranked] == order
 
 
-def test_a_fit_at_the_end_of_its_range_is_not_preferred():
-    ranked = rank([score(AT_BOUND, 1e-3), score(RLS, 1.01e-3)], EXACT)
+def test_a_fit_at_the_end_of_its_range_is_named_only_if_it_is_far_nearer():
+    ranked = rank([score(AT_BOUND, 1e-3), score(RLS, 9e-3)], EXACT)
     assert ranked[0].hypothesis is RLS
+    assert [s.hypothesis for s in tied_families(ranked, EXACT)] == [AT_BOUND]
+    ranked = rank([score(AT_BOUND, 1e-3), score(RLS, 11e-3)], EXACT)
+    assert ranked[0].hypothesis is AT_BOUND
+
+
+def test_what_is_nearer_than_a_winner_inside_its_range_is_a_tie():
+    """So that the next family is never nearer than the one that is named."""
+    others = [score(AT_BOUND, 1e-3), score(OLS, 5e-3), score(RLS, 4e-3)]
+    ranked = rank(others, EXACT)
+    assert ranked[0].hypothesis is RLS
+    names = [s.hypothesis.family.name for s in tied_families(ranked, EXACT)]
+    assert names == [AT_BOUND.family.name]
 
 
 def test_ties_cannot_be_told_apart_and_the_next_is_farther_away(rng):
