@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check slow format lock clean
+.PHONY: help setup demo test check slow docs format lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,11 @@ check: test  ## the same as test
 
 slow: setup  ## run the scientific checks, which take much longer
 	$(BIN)/pytest -m slow --timeout 3600
+
+# Incremental: a page is read again, and a notebook run again, when its file changes.
+docs: setup  ## build the documentation site into build/docs
+	$(BIN)/sphinx-build -W --keep-going -n -q -d build/doctrees docs build/docs
+	@echo "Open build/docs/index.html"
 
 format: setup  ## format the code and repair what ruff can repair
 	$(BIN)/ruff check --fix-only
