@@ -34,6 +34,7 @@ html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = html_copy_source = False
+html_show_search_summary = False  # it would fetch pages, which fails from a disk
 html_show_copyright = html_show_sphinx = False
 pygments_style, pygments_dark_style = "tango", "monokai"
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "

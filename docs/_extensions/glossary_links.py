@@ -27,14 +27,17 @@ ELSEWHERE = (
     desc,
 )
 # Words that have an entry, but are ordinary English on most pages.
-ORDINARY = {"control", "edit", "example", "floor", "place", "reference", "row", "run"}
+ORDINARY = {
+    *("control", "domain", "example", "floor", "place", "preset", "presets"),
+    *("program", "reference", "run"),
+}
 
 
 def labels(env: BuildEnvironment) -> dict[str, str]:
-    """Return the label of each term of the glossary, in lower case."""
+    """Return the label of each term of the glossary, as it is written."""
     objects = env.domaindata["std"]["objects"]
     return {
-        name.lower(): label
+        name: label
         for (kind, name), (page, label) in objects.items()
         if kind == "term" and page == GLOSSARY
     }
@@ -46,7 +49,7 @@ def link_terms(app: Sphinx, tree: nodes.document, page: str) -> None:
     if page == GLOSSARY or not left:
         return
     longest_first = "|".join(map(re.escape, sorted(left, key=len, reverse=True)))
-    pattern = re.compile(rf"(?<![\w-])({longest_first})(?![\w-])", re.IGNORECASE)
+    pattern = re.compile(rf"(?<![\w-])({longest_first})(?![\w-])")
     address = app.builder.get_relative_uri(page, GLOSSARY)
     for text in list(tree.findall(nodes.Text)):
         if _inside(text, ELSEWHERE):
@@ -54,7 +57,7 @@ def link_terms(app: Sphinx, tree: nodes.document, page: str) -> None:
         parts: list[nodes.Node] = []
         start = 0
         for found in pattern.finditer(text):
-            label = left.get(found[0].lower())
+            label = left.get(found[0])
             if label is None:
                 continue
             for other in [k for k, v in left.items() if v == label]:

@@ -4,6 +4,7 @@ Docstrings are written for people, not for reStructuredText: a bar is an absolut
 Types in signatures link to the public names, wherever these are defined.
 """
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -12,6 +13,8 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 import algoscope
+
+ARRAYS = re.compile(r"\b(jaxlib\._jax|jax|numpy)\.(Array|ndarray)\b")
 
 
 def resolve(
@@ -39,8 +42,26 @@ def keep_bars(
             lines[i] = line.replace("|", "\\|")
 
 
+def shorten(
+    app: Sphinx,
+    what: str,
+    name: str,
+    thing: Any,
+    options: Any,
+    signature: str | None,
+    returned: str | None,
+) -> tuple[str | None, str | None]:
+    """Write the arrays of jaxtyping as their source does: Float[Array, "dim"]."""
+
+    def short(text: str | None) -> str | None:
+        return text and ARRAYS.sub("Array", text)
+
+    return short(signature), short(returned)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Take part where docstrings are read and where references are resolved."""
     app.connect("autodoc-process-docstring", keep_bars)
+    app.connect("autodoc-process-signature", shorten)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
