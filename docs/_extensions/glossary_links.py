@@ -28,24 +28,31 @@ ELSEWHERE = (
 )
 # Words that have an entry, but are ordinary English on most pages.
 ORDINARY = {
-    *("control", "domain", "example", "floor", "place", "preset", "presets"),
-    *("program", "reference", "run"),
+    *("control", "domain", "example", "floor", "place", "preset", "program"),
+    *("reference", "run"),
 }
 
 
 def labels(env: BuildEnvironment) -> dict[str, str]:
-    """Return the label of each term of the glossary, as it is written."""
-    objects = env.domaindata["std"]["objects"]
+    """Return the label of each term of the glossary, in singular and plural."""
     return {
-        name: label
-        for (kind, name), (page, label) in objects.items()
-        if kind == "term" and page == GLOSSARY
+        form: label
+        for (kind, name), (page, label) in env.domaindata["std"]["objects"].items()
+        if kind == "term" and page == GLOSSARY and name not in ORDINARY
+        for form in (name, plural(name))
     }
+
+
+def plural(term: str) -> str:
+    """Return the plural of a term: queries, prefixes, probes."""
+    if re.search("[^aeiou]y$", term):
+        return f"{term[:-1]}ies"
+    return f"{term}{'es' if term.endswith('x') else 's'}"
 
 
 def link_terms(app: Sphinx, tree: nodes.document, page: str) -> None:
     """Turn the first use of each term in a page into a link."""
-    left = {k: v for k, v in labels(app.env).items() if k not in ORDINARY}
+    left = labels(app.env)
     if page == GLOSSARY or not left:
         return
     longest_first = "|".join(map(re.escape, sorted(left, key=len, reverse=True)))

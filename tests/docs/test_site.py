@@ -5,13 +5,13 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from support.pages import DOCS, PAGES, ROOT
+from support.torch_present import require
 
 import algoscope
 from algoscope.experiments.record import Record
@@ -109,8 +109,8 @@ def test_pages_link_to_the_glossary(site):
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_a_notebook_installs_runs_and_is_offered_with_its_output(site, name):
-    if name == "pytorch_model" and find_spec("torch") is None:
-        pytest.skip("no torch here: this notebook is shown without output")
+    if name == "pytorch_model":
+        require("torch")  # without it the notebook is shown without output
     page = site / "notebooks" / f"{name}.html"
     links = [address for _, address in addresses(page) if address.endswith(".ipynb")]
     assert len(links) == 1
