@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check slow lowest release-check format lock clean
+.PHONY: help setup demo test check slow lowest docs release-check format lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,11 @@ lowest: setup  ## run a part of the tests with the oldest versions that are admi
 
 release-check: setup  ## build sdist and wheel, and try the wheel in an empty environment
 	.ci/release-check
+
+# Incremental: a page is read again, and a notebook run again, when its file changes.
+docs: setup  ## build the documentation site into build/docs
+	$(BIN)/sphinx-build -W --keep-going -n -q -d build/doctrees docs build/docs
+	@echo "Open build/docs/index.html"
 
 format: setup  ## format the code and repair what ruff can repair
 	$(BIN)/ruff check --fix-only

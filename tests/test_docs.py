@@ -10,6 +10,8 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 PAGES = (
+    "start",
+    "train",
     "write_your_own_algorithm",
     "learning_rules",
     "constructions",
