@@ -384,6 +384,18 @@ def test_the_curve_is_the_mean_distance_to_ols_and_to_the_bayes_predictor(task):
         assert found[f"spd_{name}"] == pytest.approx(squares[:, 1:].mean(), rel=1e-6)
 
 
+LISTEN = """
+from support.listening import listening_addresses
+log = runs.TrainingLog.add
+def telling_log(self, row):
+    log(self, row)
+    if row["step"] == 30:
+        print("listens on", *listening_addresses(os.getpid()), flush=True)
+runs.TrainingLog.add = telling_log
+"""
+LOOPBACK = {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+
+
 @pytest.mark.distributed
 def test_two_processes_find_the_weights_that_one_finds(uninterrupted, tmp_path):
     import socket
@@ -393,19 +405,21 @@ def test_two_processes_find_the_weights_that_one_finds(uninterrupted, tmp_path):
         address = f"127.0.0.1:{probe.getsockname()[1]}"
     together = [
         subprocess.Popen(
-            [sys.executable, "-c", DRIVER.format(moment=""), *OPTIONS]
+            [sys.executable, "-c", DRIVER.format(moment=LISTEN), *OPTIONS]
             + ["--out", str(tmp_path / "run"), "--coordinator", address]
             + ["--num-processes", "2", "--process-id", str(index)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | QUICKLY | {"GLOO_SOCKET_IFNAME": "lo"},
+            env=os.environ | QUICKLY | {"PYTHONPATH": os.pathsep.join(sys.path)},
         )
         for index in range(2)
     ]
     results = [process.communicate(timeout=240) for process in together]
     for process, (_, errors) in zip(together, results, strict=True):
         assert process.returncode == 0, errors
+    (told,) = re.findall("listens on (.*)", results[0][0])
+    assert set(told.split()) <= LOOPBACK
     one, _ = load_arrays(uninterrupted / "model.safetensors")
     two, _ = load_arrays(tmp_path / "run" / "model.safetensors")
     for name, array in one.items():
