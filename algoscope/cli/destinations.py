@@ -22,8 +22,9 @@ def require_file(option: str, path: Path | None) -> None:
     if path is None:
         return
     _require_name(option, path)
+    if os.path.lexists(path):
+        require_regular(path)
     _require_writable(option, path.absolute().parent)
-    require_regular(path)
 
 
 def require_directory(option: str, path: Path | None) -> None:
@@ -39,9 +40,10 @@ def require_directory(option: str, path: Path | None) -> None:
 def _require_name(option: str, path: Path) -> None:
     try:
         os.fsencode(path).decode()
-        os.path.lexists(path)
-    except ValueError:  # a lone surrogate, or a zero byte
+    except ValueError:  # a lone surrogate
         raise InvalidValueError(option, "be a path of characters", "other") from None
+    if "\0" in str(path):
+        raise InvalidValueError(option, "be a path of characters", "a zero byte")
 
 
 def _require_writable(option: str, directory: Path) -> None:
