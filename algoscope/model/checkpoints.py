@@ -17,6 +17,7 @@ from algoscope.foundation.files import (
     DamagedFileError,
     load_arrays,
     read_json,
+    reading,
     save_arrays,
     write_atomically,
     write_json,
@@ -85,12 +86,9 @@ def load_transformer(
     """
     config = read_json(directory / CONFIG)
     arrays, _ = load_arrays(directory / WEIGHTS, signed=signed)
-    try:
+    with reading(directory, "does not hold a saved transformer"):
         block = Block(**config["block"])
         sizes = _sizes_of(arrays)
-    except (KeyError, TypeError, ValueError) as error:
-        problem = f"does not hold a saved transformer ({error})"
-        raise DamagedFileError(directory, problem) from error
     training = config.get("training")
     for name, axis in CONFIGURED.items():
         told = training.get(name) if isinstance(training, dict) else None
