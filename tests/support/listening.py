@@ -3,6 +3,8 @@
 import os
 import re
 import socket
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 LISTENS = "0A"  # the state of a socket in /proc/net/tcp
@@ -31,13 +33,14 @@ def _listening(table: Path, family: int) -> list[tuple[str, str]]:
     return found
 
 
-def _sockets(process: int) -> list[str]:
-    """Return the inodes of the sockets that a process has open."""
-    try:
-        links = [os.readlink(each) for each in Path(f"/proc/{process}/fd").iterdir()]
-    except OSError:  # it has ended
-        return []
-    return [found[1] for each in links if (found := re.match(r"socket:\[(\d+)", each))]
+def _sockets(process: int) -> Iterator[str]:
+    """Yield the inodes of the sockets that a process has open."""
+    with suppress(OSError):  # it has ended
+        for each in os.listdir(f"/proc/{process}/fd"):
+            with suppress(OSError):  # it was closed: the one that was listed, of ours
+                link = os.readlink(f"/proc/{process}/fd/{each}")
+                if found := re.match(r"socket:\[(\d+)", link):
+                    yield found[1]
 
 
 def _family(process: int) -> list[int]:
