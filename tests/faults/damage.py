@@ -7,6 +7,7 @@ again after an edit of their tree, so what lies behind the digest is reached too
 
 import io
 import json
+import math
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -240,11 +241,12 @@ def _content_of_arrays(tree: Tree, before: bytes) -> bytes:
         try:
             source = known.get(name, np.zeros(1))
             shape = [int(size) for size in about["shape"]]
-            if np.prod([float(size) for size in shape]) > MOST_NUMBERS:
+            if math.prod(shape) > MOST_NUMBERS:
                 continue
-            array = np.resize(source, shape).astype(np.dtype(about["dtype"]))
-            if about["fill"] is not None:
-                array[...] = about["fill"]
+            with np.errstate(all="ignore"):
+                array = np.resize(source, shape).astype(np.dtype(about["dtype"]))
+                if about["fill"] is not None:
+                    array[...] = about["fill"]
             if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8:
                 arrays[str(name)] = np.ascontiguousarray(array)
         except (KeyError, TypeError, ValueError, OverflowError):

@@ -15,7 +15,7 @@ from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
 from algoscope.training.sweeps import EngineOptions
 from algoscope.training.sweeps.engines import Inline, open_engine
 
-ALL_FINISHED = "finished finished finished\n"
+ALL_FINISHED = "finished finished\n"
 
 
 @pytest.fixture(scope="module")
