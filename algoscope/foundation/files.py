@@ -67,7 +67,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     partial = path.with_name(name)
     created = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW, 0o666)
     try:
-        with open(created, "wb") as file:
+        with naming(path), open(created, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -79,6 +79,16 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.fsync(directory)  # the rename itself must survive a power cut
     finally:
         os.close(directory)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let errors inside say which file was written: those of a full disk do not."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 def remove_partial_files(directory: Path) -> None:
@@ -117,7 +127,7 @@ def append(path: Path, content: bytes) -> None:
     """Add to the end of a regular file, which is created if it is missing."""
     require_regular(path)
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | NOFOLLOW
-    with open(os.open(path, flags, 0o666), "ab") as file:
+    with naming(path), open(os.open(path, flags, 0o666), "ab") as file:
         file.write(content)
 
 
