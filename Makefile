@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check slow lowest docs release-check format lock clean
+.PHONY: help setup demo test check slow fuzz lowest docs release-check format lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,10 @@ check: test  ## the same as test
 
 slow: setup  ## run the scientific checks, which take much longer
 	$(BIN)/pytest -m slow --timeout 3600
+
+# As users have it: without the checks of types that tests add.
+fuzz: setup  ## feed damaged files, odd texts and odd commands to every reader; kill commands
+	$(BIN)/pytest -o addopts="--strict-markers -m slow" -p no:cacheprovider tests/faults
 
 # Files that are fast and together use every dependency.
 LOWEST := tests/foundation tests/tasks \

@@ -17,7 +17,7 @@ import numpy as np
 import tyro
 from report import RESULTS, markdown, note, note_load, write
 
-from algoscope.cli.console import use_all_cores
+from algoscope.cli.console import use_cores
 from algoscope.model.learner import InContextLearner
 from algoscope.probing import estimate_cost, find_budget
 from algoscope.probing.config import ProbingConfig
@@ -62,7 +62,7 @@ def seconds_of(learner: InContextLearner, config: ProbingConfig) -> float:
 
 
 def main(options: Options) -> None:
-    use_all_cores()
+    use_cores()
     note_load()
     learner = InContextLearner.from_pretrained(options.model)
     budget = find_budget(options.budget)

@@ -135,7 +135,7 @@ class ProcessPredictor:
         """Return the JSON object in a line; anything else ends the conversation."""
         try:
             reply = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             reply = None
         if not isinstance(reply, dict):
             shown = one_line(line.decode(errors="replace"), 60)

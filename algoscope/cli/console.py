@@ -97,12 +97,12 @@ def training_options(name: str, kind: Callable[[Field], Any], default: Any) -> t
     return make_dataclass(name, options, frozen=True, kw_only=True)
 
 
-def use_all_cores() -> None:
-    """Give JAX one virtual device per core, unless it is already running."""
+def use_cores(count: int | None = None) -> None:
+    """Give JAX a virtual device per core, or so many, unless it is running already."""
     import jax
 
     with suppress(RuntimeError):
-        jax.config.update("jax_num_cpu_devices", num_cores())
+        jax.config.update("jax_num_cpu_devices", count or num_cores())
 
 
 @contextmanager

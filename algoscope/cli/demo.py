@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from algoscope.cli import show
+from algoscope.cli.console import use_cores
+from algoscope.cli.destinations import require_directory
 from algoscope.foundation import cores_for_batch
 from algoscope.foundation.validation import require_at_least
 from algoscope.training.config import preset
@@ -27,15 +30,14 @@ class Demo:
 def run_demo(command: Demo) -> None:
     """Train the demo preset, compare it and the d = 8 model, write the playground."""
     require_at_least("num_datasets", command.num_datasets, 1)
-    import jax
-
     config, out = preset("demo"), command.out
-    jax.config.update("jax_num_cpu_devices", cores_for_batch(config.batch_size))
+    require_directory("out", out)
+    use_cores(cores_for_batch(config.batch_size))
     from algoscope.foundation.progress import shown
     from algoscope.model.learner import InContextLearner
     from algoscope.training.run import train
 
-    print(f"1. Training a learner for d = {config.dim} in {out / 'run'} …", flush=True)
+    show(f"1. Training a learner for d = {config.dim} in {out / 'run'} …")
     with shown(True, plain=True) as progress:
         small = train(config, out / "run", name="demo", progress=progress)
     _compare(small, command.num_datasets, out / "demo.png")

@@ -1,10 +1,11 @@
 """Where a command writes: checked before the work, and never a reason to lose it.
 
-A path is tried before anything is measured, by creating a file beside it and removing
-it again. If writing fails all the same at the end, the result is saved to a temporary
+A path is tried before anything is measured, by creating a file beside it that has no
+name. If writing fails all the same at the end, the result is saved to a temporary
 directory, and the message says where.
 """
 
+import errno
 import os
 import tempfile
 from collections.abc import Callable
@@ -22,8 +23,9 @@ def require_file(option: str, path: Path | None) -> None:
     if path is None:
         return
     _require_name(option, path)
+    with suppress(NotADirectoryError):  # which the next line tells better
+        require_regular(path)
     _require_writable(option, path.absolute().parent)
-    require_regular(path)
 
 
 def require_directory(option: str, path: Path | None) -> None:
@@ -39,9 +41,10 @@ def require_directory(option: str, path: Path | None) -> None:
 def _require_name(option: str, path: Path) -> None:
     try:
         os.fsencode(path).decode()
-        os.path.lexists(path)
-    except ValueError:  # a lone surrogate, or a zero byte
+    except ValueError:  # a lone surrogate
         raise InvalidValueError(option, "be a path of characters", "other") from None
+    if "\0" in str(path):
+        raise InvalidValueError(option, "be a path of characters", "a zero byte")
 
 
 def _require_writable(option: str, directory: Path) -> None:
@@ -53,13 +56,26 @@ def _require_writable(option: str, directory: Path) -> None:
     if not nearest.is_dir():
         raise InvalidValueError(option, rule, f"'{nearest}', which is no directory")
     try:
-        tried, name = tempfile.mkstemp(prefix=".algoscope-", dir=nearest)
-        os.close(tried)
-        os.unlink(name)
+        _create_nothing(nearest)
     except OSError as error:
         raise InvalidValueError(
             option, rule, f"'{nearest}' ({error.strerror})"
         ) from None
+
+
+def _create_nothing(directory: Path) -> None:
+    """Create a file and remove it; without a name, if the system can do that."""
+    unnamed = getattr(os, "O_TMPFILE", None)  # of which a killed process leaves nothing
+    if unnamed is not None:
+        try:
+            os.close(os.open(directory, os.O_WRONLY | unnamed, 0o600))
+            return
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
+                raise
+    tried, name = tempfile.mkstemp(prefix=".algoscope-", dir=directory)
+    os.close(tried)
+    os.unlink(name)
 
 
 def write_or_rescue(path: Path, write: Callable[[Path], object]) -> None:

@@ -13,7 +13,7 @@ from algoscope.cli.console import (
     print_table,
     regression_for,
     stopping_cleanly,
-    use_all_cores,
+    use_cores,
 )
 from algoscope.cli.destinations import require_directory, write_or_rescue
 from algoscope.foundation.files import json_text
@@ -100,7 +100,7 @@ class Probe(ModuleOptions):
 
 def run_probe(command: Probe) -> None:
     """Probe, save, draw, and print what was found."""
-    use_all_cores()
+    use_cores()
     from algoscope.foundation.plotting import save_figure
     from algoscope.foundation.progress import shown
     from algoscope.probing import estimate_cost, find_budget, probe

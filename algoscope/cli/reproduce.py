@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from algoscope.cli import UsageError, complain, note, show
-from algoscope.cli.console import use_all_cores
+from algoscope.cli.console import use_cores
 from algoscope.cli.destinations import require_directory
 from algoscope.foundation.files import json_text
 from algoscope.foundation.validation import (
@@ -97,7 +97,7 @@ def run_reproduce(command: Reproduce) -> None:
 
     require_directory("out", command.results)
     require_directory("store", command.store)
-    use_all_cores()
+    use_cores()
     experiments = [find_experiment(name) for name in names]
     for each in experiments:
         each.reject_other_budgets(command.budget, command.results / each.name)

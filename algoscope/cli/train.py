@@ -1,5 +1,6 @@
 """`algoscope train`: train a learner, or resume training one."""
 
+import ipaddress
 import math
 import sys
 from contextlib import ExitStack
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from algoscope.cli import complain, note, show
-from algoscope.cli.console import given, training_options
+from algoscope.cli.console import given, training_options, use_cores
 from algoscope.cli.destinations import require_directory
 from algoscope.foundation import cores_for_batch, num_cores
 from algoscope.foundation.files import json_text
@@ -107,6 +108,8 @@ def run_train(command: Train) -> None:
             "come together with --num-processes and --process-id",
             ", ".join(str(value) for value in distributed),
         )
+    if command.coordinator is not None:
+        _require_coordinator(command)
     if command.devices is not None:
         require_at_least("devices", command.devices, 1)
     require_at_least("evaluation_datasets", command.evaluation_datasets, 1)
@@ -119,11 +122,9 @@ def run_train(command: Train) -> None:
     import jax
 
     shared = 1 if command.coordinator else cores_for_batch(config.batch_size)
-    jax.config.update("jax_num_cpu_devices", command.devices or shared)
+    use_cores(command.devices or shared)
     if command.coordinator is not None:
-        jax.distributed.initialize(
-            command.coordinator, command.num_processes, command.process_id
-        )
+        _join(command.coordinator, command.num_processes, command.process_id)
 
     from algoscope.foundation.progress import shown
     from algoscope.foundation.text import duration, short
@@ -174,6 +175,35 @@ def run_train(command: Train) -> None:
         f"{name}: loss {last['loss']:.4f}, SPD(OLS)/d {short(last.get('spd_ols'))}, "
         f"SPD(Bayes)/d {short(last.get('spd_bayes'))} after {config.steps:,} steps and "
         f"{duration(last['seconds'])}. Model: {out}"
+    )
+
+
+def _require_coordinator(command: Train) -> None:
+    """Reject an address or a process that cannot be."""
+    host, _, port = (command.coordinator or "").rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        found = repr(command.coordinator)
+        raise InvalidValueError("coordinator", "be HOST:PORT", found)
+    require_at_least("num_processes", command.num_processes or 0, 1)
+    require_at_least("process_id", command.process_id or 0, 0)
+    if (command.process_id or 0) >= (command.num_processes or 0):
+        rule = f"be less than the {command.num_processes} processes"
+        raise InvalidValueError("process_id", rule, command.process_id)
+
+
+def _join(coordinator: str, num_processes: int | None, process_id: int | None) -> None:
+    """Train with other processes; those of one machine listen to that machine only."""
+    import jax
+
+    host, _, port = coordinator.rpartition(":")
+    address = "127.0.0.1" if host == "localhost" else host
+    try:
+        is_loopback = ipaddress.ip_address(address.strip("[]")).is_loopback
+    except ValueError:  # a name
+        is_loopback = False
+    own = f"{address}:{port}" if is_loopback else None
+    jax.distributed.initialize(
+        coordinator, num_processes, process_id, coordinator_bind_address=own
     )
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from algoscope.exchange.garg import RUN_CONFIG, STATE, read_garg
-from algoscope.exchange.gpt2 import ACTIVATIONS, READS, WrongWeightsError, from_gpt2
+from algoscope.exchange.gpt2 import ACTIVATIONS, READS, from_gpt2
 from algoscope.exchange.outputs import require_free, task_facts
-from algoscope.foundation.files import DamagedFileError, load_arrays, read_json
+from algoscope.foundation.files import load_arrays, read_json, reading
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.model.checkpoints import CARD, CONFIG, WEIGHTS
 from algoscope.model.learner import InContextLearner
@@ -71,7 +71,7 @@ def _read_gpt2(directory: Path) -> InContextLearner:
         load_arrays(directory / READS, signed=False),
     )
     names: dict[str, Any] = {theirs: ours for ours, theirs in ACTIVATIONS.items()}
-    try:
+    with reading(directory, "does not hold a GPT-2"):
         transformer = from_gpt2(
             state,
             reads,
@@ -80,6 +80,4 @@ def _read_gpt2(directory: Path) -> InContextLearner:
             activation=names[config["activation_function"]],
             epsilon=float(config["layer_norm_epsilon"]),
         )
-    except (KeyError, TypeError, ValueError, WrongWeightsError) as error:
-        raise DamagedFileError(directory, f"does not hold a GPT-2 ({error})") from error
     return InContextLearner(transformer, str(config.get("name", directory.name)))

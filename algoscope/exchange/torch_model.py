@@ -99,7 +99,7 @@ class Model(Weighted):
         super().__init__(block, w, "w_e positions w_o b_o")
         self.dim = w["w_e"].shape[1] - 1
         self.max_examples = (len(w["positions"]) - 1) // 2  # before a query
-        stacks = {n[7:]: stack for n, stack in w.items() if n.startswith("layers.")}
+        stacks: dict = {n[7:]: s for n, s in w.items() if n.startswith("layers.")}
         for n, axis in (("w_2", 0), ("w_1", 1), ("b_2", 0)) if sizes else ():
             stacks[n] = stacks[n].split(sizes, axis)  # MLPs of different widths
         each = ({n: s[i] for n, s in stacks.items()} for i in range(len(stacks["b_1"])))

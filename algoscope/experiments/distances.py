@@ -16,7 +16,7 @@ from jaxtyping import Float
 from algoscope.comparison.intervals import Estimate, estimate_from_json
 from algoscope.experiments.record import Difference
 from algoscope.foundation.cache import Cache
-from algoscope.foundation.files import parse_number, read_json, write_json
+from algoscope.foundation.files import parse_number, read_json, reading, write_json
 from algoscope.foundation.text import with_interval
 from algoscope.predictors import figure_1_references
 
@@ -116,6 +116,11 @@ class Distances:
     def load(cls, path: Path) -> "Distances":
         """Read what `save` wrote."""
         values = read_json(path)
+        with reading(path, "does not hold distances"):
+            return cls._from_fields(values)
+
+    @classmethod
+    def _from_fields(cls, values: dict[str, Any]) -> "Distances":
         values.pop("margins", None)  # of measurements without replicates
         values["means"] = {
             region: [estimate_from_json(each) for each in estimates]

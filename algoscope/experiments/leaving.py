@@ -28,7 +28,7 @@ from algoscope.experiments.learners import Place, Spent
 from algoscope.experiments.record import OURS, Claim, Difference, Table
 from algoscope.foundation import provenance
 from algoscope.foundation.cache import Cache
-from algoscope.foundation.files import parse_number, read_json, write_json
+from algoscope.foundation.files import parse_number, read_json, reading, write_json
 from algoscope.foundation.plotting import COLORS, save_picture
 from algoscope.foundation.text import number
 from algoscope.identification import identify
@@ -219,9 +219,14 @@ def measure(config: Leaving, place: Place) -> Spent:
 
 def load(directory: Path, name: str, variant: str) -> list[Snapshot]:
     """Return the snapshots of one run."""
-    saved = read_json(directory / _file(name, variant))["snapshots"]
+    path = directory / _file(name, variant)
+    saved = read_json(path)
     name = "nearest_distance"  # NaN where nothing was asked
-    return [Snapshot(**each | {name: parse_number(each[name])}) for each in saved]
+    with reading(path, "does not hold snapshots"):
+        return [
+            Snapshot(**each | {name: parse_number(each[name])})
+            for each in saved["snapshots"]
+        ]
 
 
 def judge(config: Leaving, directory: Path) -> Judgment:

@@ -21,7 +21,7 @@ from algoscope.construction.paper.chain import Chain, theorem_1, theorem_2
 from algoscope.experiments.experiment import Experiment, Judgment
 from algoscope.experiments.learners import Place, Spent
 from algoscope.experiments.record import Claim, Difference, Table
-from algoscope.foundation.files import read_json, write_json
+from algoscope.foundation.files import read_json, reading, write_json
 from algoscope.foundation.plotting import COLORS, MARKERS, save_picture
 from algoscope.foundation.text import listed, number
 from algoscope.model.tokens import example_tokens
@@ -125,7 +125,9 @@ def measure(config: Theorems, place: Place) -> Spent:
 
 
 def _load(directory: Path) -> list[Size]:
-    return [Size(**each) for each in read_json(directory / FILE)["sizes"]]
+    saved = read_json(directory / FILE)
+    with reading(directory / FILE, "does not hold the sizes of the theorems"):
+        return [Size(**each) for each in saved["sizes"]]
 
 
 def judge(config: Theorems, directory: Path) -> Judgment:

@@ -32,6 +32,7 @@ from algoscope.foundation.files import (
     save_arrays,
     write_json,
 )
+from algoscope.foundation.text import visible
 
 INDEX = "measured.json"
 Arrays = dict[str, np.ndarray]
@@ -122,8 +123,8 @@ class Cache:
             return {}
         index = read_json(path)
         for name, entry in index.items():
-            if not _is_entry(entry):
-                problem = f"has a damaged entry for {name}"
+            if not _is_entry(entry) or not _is_name(name):
+                problem = f"has a damaged entry for {visible(name, 80)}"
                 remedy = "Delete the file to recompute its measurements."
                 raise DamagedFileError(path, problem, remedy)
         return index
@@ -135,6 +136,11 @@ def _is_entry(entry: Any) -> bool:
         and isinstance(entry.get("identity"), dict)
         and isinstance(entry.get("seconds"), (int, float))
     )
+
+
+def _is_name(name: str) -> bool:
+    """Return whether a name is that of a file in the same directory: nothing else."""
+    return Path(name).name == name and name.isprintable()
 
 
 def _text(identity: dict[str, Any]) -> str:

@@ -17,7 +17,8 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
 
 Loaded = TypeVar("Loaded")
 BROKEN = (  # what building an object out of damaged fields can raise
+    ArithmeticError,
     AttributeError,
-    IndexError,
-    OverflowError,
-    RecursionError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
     StopIteration,
     TypeError,
     ValueError,
@@ -65,7 +67,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     partial = path.with_name(name)
     created = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW, 0o666)
     try:
-        with open(created, "wb") as file:
+        with naming(path), open(created, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -77,6 +79,16 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.fsync(directory)  # the rename itself must survive a power cut
     finally:
         os.close(directory)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let errors inside say which file was written: those of a full disk do not."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 def remove_partial_files(directory: Path) -> None:
@@ -115,7 +127,7 @@ def append(path: Path, content: bytes) -> None:
     """Add to the end of a regular file, which is created if it is missing."""
     require_regular(path)
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | NOFOLLOW
-    with open(os.open(path, flags, 0o666), "ab") as file:
+    with naming(path), open(os.open(path, flags, 0o666), "ab") as file:
         file.write(content)
 
 
@@ -212,8 +224,27 @@ def read_saved(
         raise DamagedFileError(path, f"{wrong} (field 'format' is missing)")
     if found != f"algoscope {kind}":
         raise DamagedFileError(path, f"{wrong} (its format is {found!r})")
-    try:
+    with reading(path, wrong):
         return build(values)
+
+
+@contextmanager
+def reading(path: Path, wrong: str) -> Iterator[None]:
+    """Turn what a damaged file causes inside into one error that says it is `wrong`.
+
+    Whatever is made of the content of a file is made in here: a field may be missing,
+    of another type, of another size, or make no sense next to the others.
+
+    Example:
+        >>> with reading(Path("x.json"), "is not a saved sweep"):
+        ...     {"grid": 1}["seed"]
+        Traceback (most recent call last):
+        ...
+        algoscope.foundation.files.DamagedFileError: x.json is not a saved sweep \
+(field 'seed' is missing or damaged).
+    """
+    try:
+        yield
     except DamagedFileError:
         raise
     except KeyError as error:
@@ -223,7 +254,8 @@ def read_saved(
         problem = f"{wrong} ({error.filename} is missing)"
         raise DamagedFileError(path, problem) from error
     except BROKEN as error:
-        raise DamagedFileError(path, f"{wrong} ({error})") from error
+        reason = str(error) or type(error).__name__
+        raise DamagedFileError(path, f"{wrong} ({reason})") from error
 
 
 def digest_of_arrays(arrays: "Mapping[str, np.ndarray]") -> str:
@@ -263,7 +295,7 @@ def load_arrays(
     try:
         metadata = _metadata(content)
         arrays = safetensors.numpy.load(content)
-    except (safetensors.SafetensorError, RecursionError, *BROKEN, KeyError) as error:
+    except (safetensors.SafetensorError, *BROKEN) as error:
         raise DamagedFileError(path, problem) from error
     digest = metadata.pop("sha256", None)
     if digest is None and signed:

@@ -83,14 +83,22 @@ class SavedResult(ABC):
 
     @classmethod
     def load(cls: type[Result], path: Path | str) -> Result:
-        """Read a result that `save` wrote."""
+        """Read a result that `save` wrote; one that has no answer is damaged."""
         path = Path(path)
 
         def build(values: Row) -> Result:
             arrays = load_arrays(path / cls.arrays_file)[0] if cls.arrays_file else {}
-            return cls.from_fields(values, arrays)
+            found = cls.from_fields(values, arrays)
+            found.require_whole()
+            return found
 
         return read_saved(path / cls.file, cls.kind, build)
+
+    def require_whole(self) -> None:
+        """Raise an error if the fields of a loaded result do not fit together."""
+        str(self.sentence)
+        self.rows()
+        self.to_fields()
 
     def __repr__(self) -> str:
         sentence = " ".join(self.sentence.split())

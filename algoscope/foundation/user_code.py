@@ -35,7 +35,7 @@ def import_object(option: str, text: str, address: str) -> Any:
         raise _rejection(option, rule, text, remedy)
     is_file = place.endswith(".py")
     folder = Path(place).resolve().parent if is_file else Path.cwd()
-    if is_file and not Path(place).is_file():
+    if is_file and not _exists(Path(place)):
         raise _rejection(option, "name a Python file that exists", text)
     if str(folder) not in sys.path and ("" not in sys.path or folder != Path.cwd()):
         sys.path.insert(0, str(folder))
@@ -52,6 +52,13 @@ def import_object(option: str, text: str, address: str) -> Any:
             raise _rejection(option, rule, text, did_you_mean(part, dir(value)))
         value = getattr(value, part)
     return value
+
+
+def _exists(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except (OSError, ValueError):  # too long to be a name, or not one
+        return False
 
 
 def _run(file: Path) -> ModuleType:

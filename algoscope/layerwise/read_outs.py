@@ -23,7 +23,12 @@ import numpy as np
 from jaxtyping import Float
 
 from algoscope.comparison.predict import HELD_OUT, Inputs, Labels, held_out
-from algoscope.foundation.files import DamagedFileError, load_arrays, save_arrays
+from algoscope.foundation.files import (
+    DamagedFileError,
+    load_arrays,
+    reading,
+    save_arrays,
+)
 from algoscope.foundation.progress import Progress, Steps, shown
 from algoscope.foundation.validation import InvalidValueError, require_at_least
 from algoscope.model.opened import OpenedLearner
@@ -112,7 +117,8 @@ class ReadOuts(NamedTuple):
             return None
         if metadata.get("format") != FORMAT or not fits or "offset" not in arrays:
             raise DamagedFileError(path, "does not hold read-outs of this learner")
-        return cls(arrays["center"], arrays["weights"], float(arrays["offset"]))
+        with reading(path, "does not hold read-outs"):
+            return cls(arrays["center"], arrays["weights"], float(arrays["offset"]))
 
     def answers(
         self, learner: OpenedLearner, x: Inputs, y: Labels, steps: Steps

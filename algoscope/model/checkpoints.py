@@ -18,6 +18,7 @@ from algoscope.foundation.files import (
     DamagedFileError,
     load_arrays,
     read_json,
+    reading,
     save_arrays,
     write_atomically,
     write_json,
@@ -98,13 +99,10 @@ def load_transformer(
     """
     config = read_json(directory / CONFIG)
     arrays, _ = load_arrays(directory / WEIGHTS, signed=signed)
-    try:
+    with reading(directory, "does not hold a saved transformer"):
         block = Block(**config["block"])
         inner_sizes = _inner_sizes_in(config)
         sizes = _sizes_of(arrays, inner_sizes)
-    except (KeyError, TypeError, ValueError) as error:
-        problem = f"does not hold a saved transformer ({error})"
-        raise DamagedFileError(directory, problem) from error
     training = config.get("training")
     for name, axis in CONFIGURED.items():
         told = training.get(name) if isinstance(training, dict) else None

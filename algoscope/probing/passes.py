@@ -18,7 +18,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from algoscope.foundation import largest_divisor
-from algoscope.foundation.files import load_arrays, save_arrays
+from algoscope.foundation.files import load_arrays, reading, save_arrays
 from algoscope.probing.config import Kind
 from algoscope.probing.probes import (
     AdamState,
@@ -278,14 +278,15 @@ def _resume(file: Path | None, carry: Carry) -> tuple[Carry, int, History]:
     if file is None or not file.exists():
         return carry, 0, []
     arrays, metadata = load_arrays(file)
-    leaves = [arrays[name] for name in _named(carry)]
-    history: History = [
-        {
-            kind: arrays[f"{index} {kind}"]
-            for kind in ("linear", "mlp")
-            if f"{index} {kind}" in arrays
-        }
-        for index in range(int(metadata["moments"]))
-    ]
-    restored = jax.tree.unflatten(jax.tree.structure(carry), leaves)
-    return restored, int(arrays["done"]), history
+    with reading(file, "does not hold the state of a pass"):
+        leaves = [arrays[name] for name in _named(carry)]
+        history: History = [
+            {
+                kind: arrays[f"{index} {kind}"]
+                for kind in ("linear", "mlp")
+                if f"{index} {kind}" in arrays
+            }
+            for index in range(int(metadata["moments"]))
+        ]
+        restored = jax.tree.unflatten(jax.tree.structure(carry), leaves)
+        return restored, int(arrays["done"]), history

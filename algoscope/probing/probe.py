@@ -26,7 +26,7 @@ from algoscope.predictors import RangeAware
 from algoscope.probing.called import CalledStates
 from algoscope.probing.config import ProbingConfig, find_budget
 from algoscope.probing.fitting import Chosen, Fitted, Fitting
-from algoscope.probing.floors import fit_floors
+from algoscope.probing.floors import Quantities, fit_floors
 from algoscope.probing.measurement import Measurement
 from algoscope.probing.places import Place
 from algoscope.probing.positions import POSITION, fit_positions
@@ -117,7 +117,10 @@ class _Probing:
             seed = config.seed + repeat
             if floors:
                 known = self._floors(seed)
-                for key in sorted(known, key=lambda key: self._order(key[1])):
+                names = Quantities(tuple(self.targets), config.prefixes).names
+                for key in sorted(
+                    known, key=lambda key: (*self._order(key[1]), names.index(key[0]))
+                ):
                     below.setdefault(key, []).append(known[key])
             for each in learners:
                 if isinstance(each, RangeAware):

@@ -94,7 +94,7 @@ def model_card(
         name=name,
         config=config,
         room=config.num_examples - 1,
-        minutes=metrics[-1]["seconds"] / 60,
+        minutes=(metrics[-1]["seconds"] if metrics else 0.0) / 60,
         datasets=comparison.num_datasets,
         seed=comparison.seed,
         task=comparison.task,

@@ -29,6 +29,7 @@ from algoscope.foundation.files import (
     DamagedFileError,
     load_arrays,
     read_json,
+    reading,
     save_arrays,
     write_json,
 )
@@ -178,11 +179,8 @@ class Run:
         if metadata.get("run_id") != self.config.run_id:
             problem = f"is not the training state of run {self.config.run_id}"
             raise DamagedFileError(path, problem)
-        try:
+        with reading(path, "does not say how long was trained"):
             seconds = max(float(metadata["seconds"]), 0.0)
-        except (KeyError, ValueError) as error:
-            problem = "does not say how long was trained"
-            raise DamagedFileError(path, problem) from error
         return restore_leaves(state, arrays, path), seconds
 
     def save_state(self, state: TrainingState, seconds: float) -> None:

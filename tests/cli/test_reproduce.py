@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 from support.commands import rejected
-from support.compiling import QUICKLY
+from support.compiling import QUICKLY, SHARED
 
 from algoscope.cli.main import main
 from algoscope.experiments import MODULES
 from algoscope.experiments.record import RESULT
 
 COMMAND = [sys.executable, "-m", "algoscope.cli", "reproduce"]
-SMOKE = ["--budget", "smoke"]
+SMOKE = ["--budget", "smoke", "--engine", "inline"]
 
 
 def start(*arguments: str, cwd: Path) -> subprocess.Popen:
-    environment = os.environ | QUICKLY | {"NPROC": "1"}
+    environment = os.environ | QUICKLY | SHARED | {"NPROC": "1"}
     return subprocess.Popen(
         [*COMMAND, *arguments],
         cwd=cwd,

@@ -54,6 +54,7 @@ from algoscope.construction.paper.steps import Layout, Step
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.model import Activation, stack
 from algoscope.model.tokens import example_tokens
+from algoscope.model.transformer import Transformer
 
 pytestmark = pytest.mark.optimized  # Rounding is the matter.
 
@@ -756,7 +757,7 @@ def test_erratum_55_one_n_for_everything(monkeypatch):
     chain = theorem_1(4, w, 1 / 12, 0.1)
 
     @filter_jit
-    def run(model: transformer.Transformer, tokens: jax.Array) -> jax.Array:
+    def run(model: Transformer, tokens: jax.Array) -> jax.Array:
         return model(tokens).output[..., -1]
 
     def error(chosen: Numerics) -> float:

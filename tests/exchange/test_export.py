@@ -119,7 +119,7 @@ def test_a_damaged_gpt2_is_refused(rng, tmp_path):
     for change, message in (
         ({"n_layer": 3}, "it has no h.2.mlp.c_fc.bias"),
         ({"n_head": 3}, "3 heads for 8 hidden units"),
-        ({"activation_function": "mish"}, "'mish'"),
+        ({"activation_function": "mish"}, "field 'mish' is missing or damaged"),
         ({"n_layer": None}, "int() argument must be"),
     ):
         path.write_text(json.dumps(config | change))

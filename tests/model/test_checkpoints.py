@@ -65,7 +65,10 @@ def change_config(directory, **changes):
 def test_a_configuration_without_a_block_is_rejected(saved):
     directory, _ = saved
     change_config(directory, block=None)
-    message = f"{directory} does not hold a saved transformer ('block')."
+    message = (
+        f"{directory} does not hold a saved transformer (field 'block' is missing or "
+        "damaged)."
+    )
     with refuses(DamagedFileError, message):
         load_transformer(directory)
 

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 import pytest
 from support.compiling import QUICKLY, SHARED
+from support.forking import Done, Forker
 from support.progress import Reports
 from support.refusals import refuses
 
@@ -42,16 +43,17 @@ OPTIONS = [
 ]
 
 # Each program trains like the command does and dies by a real signal at one moment.
-DRIVER = """
+SETUP = """
 import os, signal, sys
 import algoscope.model.checkpoints as checkpoints
 import algoscope.training.run as runs
-from algoscope.cli.main import main
 
 def die(kind=signal.SIGKILL):
     os.kill(os.getpid(), kind)
 
-{moment}
+"""
+DRIVER = """
+from algoscope.cli.main import main
 main(["train", *sys.argv[1:]])
 """
 MOMENTS = {
@@ -106,15 +108,16 @@ runs.TrainingLog.add = interrupted_log
 """
 
 
-def start(out: Path, moment: str = "", *more: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-c", DRIVER.format(moment=moment), *OPTIONS, *more]
-        + ["--out", str(out)],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        env=os.environ | SHARED,
-    )
+@pytest.fixture(scope="module")
+def start():
+    """Return a function that trains in a program of its own, which a moment may end."""
+    with Forker(SHARED) as forker:
+
+        def run(out: Path, moment: str = "", *more: str) -> Done:
+            words = ["train", *OPTIONS, *more, "--out", str(out)]
+            return forker.run(words, out.parent, SETUP + moment)
+
+        yield run
 
 
 def bits(path: Path) -> dict[str, bytes]:
@@ -128,7 +131,7 @@ def metrics(run: Path) -> list[dict]:
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
+def uninterrupted(start, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "uninterrupted"
     done = start(out)
     assert done.returncode == 0, done.stderr
@@ -152,7 +155,9 @@ def test_a_finished_run_holds_everything(uninterrupted):
 
 
 @pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS)
-def test_a_run_killed_and_resumed_ends_bit_identically(moment, uninterrupted, tmp_path):
+def test_a_run_killed_and_resumed_ends_bit_identically(
+    start, moment, uninterrupted, tmp_path
+):
     killed = start(tmp_path / "run", moment)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not Run(tmp_path / "run", TrainingConfig()).finished
@@ -165,7 +170,7 @@ def test_a_run_killed_and_resumed_ends_bit_identically(moment, uninterrupted, tm
 
 
 @pytest.mark.parametrize("kind", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_an_interrupt_saves_says_so_and_exits_130(kind, uninterrupted, tmp_path):
+def test_an_interrupt_saves_says_so_and_exits_130(start, kind, uninterrupted, tmp_path):
     if signal.getsignal(getattr(signal, kind)) == signal.SIG_IGN:
         pytest.skip("this process ignores the signal, as under nohup, and so do others")
     stopped = start(tmp_path / "run", STOP.format(kind=kind))
@@ -180,7 +185,7 @@ def test_an_interrupt_saves_says_so_and_exits_130(kind, uninterrupted, tmp_path)
     )
 
 
-def test_divergence_exits_1_with_one_line_and_keeps_the_state(tmp_path):
+def test_divergence_exits_1_with_one_line_and_keeps_the_state(start, tmp_path):
     options = ("--learning-rate", "1e30", "--clip", "0", "--recipe", "paper")
     failed = start(tmp_path / "run", "", *options)
     assert failed.returncode == 1
@@ -208,7 +213,7 @@ def test_a_directory_in_use_is_refused(run):
         Run.open(run.directory, other, resume=True)
 
 
-def test_a_run_that_another_process_trains_is_refused(tmp_path):
+def test_a_run_that_another_process_trains_is_refused(start, tmp_path):
     out = tmp_path / "run"
     with held(out):
         refused = start(out)
@@ -384,6 +389,18 @@ def test_the_curve_is_the_mean_distance_to_ols_and_to_the_bayes_predictor(task):
         assert found[f"spd_{name}"] == pytest.approx(squares[:, 1:].mean(), rel=1e-6)
 
 
+LISTEN = """
+from support.listening import listening_addresses
+log = runs.TrainingLog.add
+def telling_log(self, row):
+    log(self, row)
+    if row["step"] == 30:
+        print("listens on", *listening_addresses(os.getpid()), flush=True)
+runs.TrainingLog.add = telling_log
+"""
+LOOPBACK = {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+
+
 @pytest.mark.distributed
 def test_two_processes_find_the_weights_that_one_finds(uninterrupted, tmp_path):
     import socket
@@ -393,19 +410,21 @@ def test_two_processes_find_the_weights_that_one_finds(uninterrupted, tmp_path):
         address = f"127.0.0.1:{probe.getsockname()[1]}"
     together = [
         subprocess.Popen(
-            [sys.executable, "-c", DRIVER.format(moment=""), *OPTIONS]
+            [sys.executable, "-c", SETUP + LISTEN + DRIVER, *OPTIONS]
             + ["--out", str(tmp_path / "run"), "--coordinator", address]
             + ["--num-processes", "2", "--process-id", str(index)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | QUICKLY | {"GLOO_SOCKET_IFNAME": "lo"},
+            env=os.environ | QUICKLY | {"PYTHONPATH": os.pathsep.join(sys.path)},
         )
         for index in range(2)
     ]
     results = [process.communicate(timeout=240) for process in together]
     for process, (_, errors) in zip(together, results, strict=True):
         assert process.returncode == 0, errors
+    (told,) = re.findall("listens on (.*)", results[0][0])
+    assert set(told.split()) <= LOOPBACK
     one, _ = load_arrays(uninterrupted / "model.safetensors")
     two, _ = load_arrays(tmp_path / "run" / "model.safetensors")
     for name, array in one.items():

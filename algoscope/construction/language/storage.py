@@ -33,6 +33,7 @@ from algoscope.foundation.files import (
     DamagedFileError,
     json_text,
     load_arrays,
+    reading,
     save_arrays,
 )
 
@@ -91,13 +92,8 @@ def load_program(path: Path) -> Program:
         raise DamagedFileError(path, problem) from error
     if metadata.get("format") != FORMAT:
         raise DamagedFileError(path, "is not a saved program")
-    try:
+    with reading(path, "is not a saved program"):
         return _Reader(json.loads(metadata["program"]), arrays).program()
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        problem = f"is not a saved program ({error})"
-        raise DamagedFileError(path, problem) from error
-    except RecursionError as error:
-        raise DamagedFileError(path, "is not a saved program (too deep)") from error
 
 
 class _Writer:

@@ -11,6 +11,7 @@ job must be able to resume where it was cut off.
 import importlib
 import multiprocessing
 import os
+import secrets
 import signal
 from abc import abstractmethod
 from collections.abc import Callable
@@ -220,10 +221,17 @@ def _end_with_parent() -> None:
 
 
 class RayCluster(Slots):
-    """A task of Ray Core for each run, `cpus_per_run` cores each."""
+    """A task of Ray Core for each run, `cpus_per_run` cores each.
+
+    A cluster that is started here listens to this machine only, and answers nobody
+    without its token, which no file holds.
+    """
 
     def __init__(self, workers: int | None, options: EngineOptions):
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        if options.address == "local":
+            for name, value in private_cluster().items():
+                os.environ.setdefault(name, value)  # Ray reads them when it is loaded
         self.ray = require_package("ray", "ray")
         self.cpus = options.cpus_per_run
         self.is_ours = not self.ray.is_initialized()
@@ -260,6 +268,19 @@ class RayCluster(Slots):
         super().shutdown(wait, cancel_futures=cancel_futures)
         if wait and self.is_ours:
             self.ray.shutdown()
+
+
+def private_cluster() -> dict[str, str]:
+    """Return the environment in which Ray starts a cluster for this machine alone.
+
+    Ray binds to the loopback interface where it supports no clusters of several
+    machines, and the first variable says that this is such a place.
+    """
+    return {
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": secrets.token_hex(32),
+    }
 
 
 class Slurm(Slots):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 from concurrent.futures import Future
 
@@ -14,7 +15,7 @@ from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
 from algoscope.training.sweeps import EngineOptions
 from algoscope.training.sweeps.engines import Inline, open_engine
 
-ALL_FINISHED = "finished finished finished\n"
+ALL_FINISHED = "finished finished\n"
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +85,29 @@ def test_a_killed_node_of_a_ray_cluster_costs_nothing_but_time(inline, cache, tm
     assert sum(line.startswith("killed the node of run ") for line in lines) == 1
     assert ALL_FINISHED.strip() in lines
     assert bits(tmp_path) == inline
+
+
+ALONE = """
+import os
+from pathlib import Path
+from support.listening import listening_addresses
+from algoscope.training.sweeps.engines import open_engine
+with open_engine("ray", Path("."), 1) as engine:
+    assert engine.submit(max, 1, 2).result() == 2
+    print(*listening_addresses(os.getpid()))
+"""
+
+
+@pytest.mark.distributed
+def test_a_ray_cluster_of_this_machine_listens_to_it_only(tmp_path):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    words = [sys.executable, "-c", ALONE]
+    done = subprocess.run(
+        words, cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()
+    assert set(done.stdout.split()) <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
 
 
 @pytest.mark.distributed
