@@ -73,10 +73,10 @@ class Anchors:
 
 def _row(judged: JudgedClaim, anchor: str) -> list[str]:
     claim = judged.claim
-    before = f" (before: {judged.before})" if judged.before else ""
+    remark = f" ({judged.remark})" if judged.remark else ""
     return [
         f"[{escape(claim.name)}]({anchor})",
-        f"**{escape(claim.verdict)}**{before}",
+        f"**{escape(claim.verdict)}**{remark}",
         judged.seeds,
         escape(judged.decides),
     ]

@@ -136,8 +136,8 @@ def _section(number: int, section: Section) -> Markup:
 def _claim(judged: JudgedClaim) -> Markup:
     claim = judged.claim
     verdict = [_badge(claim.verdict, claim.verdict)]
-    if judged.before:
-        verdict.append(element("span", f"before: {judged.before}", class_="quiet"))
+    if judged.remark:
+        verdict.append(element("span", judged.remark, class_="quiet"))
     row = element(
         "summary",
         element("strong", claim.name),

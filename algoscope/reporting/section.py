@@ -53,6 +53,13 @@ class JudgedClaim:
         return before or "" if before != self.claim.verdict else ""
 
     @property
+    def remark(self) -> str:
+        """What is said beside the verdict in a few words."""
+        if self.is_earlier:
+            return "earlier rules"
+        return f"before: {self.before}" if self.before else ""
+
+    @property
     def seeds(self) -> str:
         """How many training seeds it covers."""
         return str(self.claim.seeds or "–")
@@ -118,27 +125,31 @@ def drawn(caption: str, alt: str, source: str, figure: Figure) -> Picture:
     return Picture(Caption(caption, alt), visible(svg), source)
 
 
-def claims_of(sections: Iterable[Section]) -> list[Claim]:
+def claims_of(sections: Iterable[Section]) -> list[JudgedClaim]:
     """Return the claims of all sections."""
-    return [each.claim for section in sections for each in section.claims]
+    return [each for section in sections for each in section.claims]
 
 
-def count_verdicts(claims: Iterable[Claim]) -> str:
+def count_verdicts(judged: Iterable[JudgedClaim]) -> str:
     """Return how many claims have which verdict, with our own claims counted apart.
 
     Example:
-        >>> count_verdicts([Claim("a", "", "", "partly"), Claim("b", "", "", "partly")])
-        '2 claims: 2 partly.'
+        >>> claim = Claim("a", "", "", "partly")
+        >>> count_verdicts([JudgedClaim(claim), JudgedClaim(claim, is_earlier=True)])
+        '2 claims: 2 partly. Verdicts by earlier rules: 1.'
     """
     parts = []
-    every = list(claims)
+    every = list(judged)
     for whose, are_ours in (("", False), (" of our own, not of the paper", True)):
-        counts = Counter(c.verdict for c in every if c.is_ours == are_ours)
+        some = [each.claim for each in every if each.claim.is_ours == are_ours]
+        counts = Counter(claim.verdict for claim in some)
         total = counts.total()
         if total:
             each = [f"{counts[v]} {v}" for v in get_args(Verdict) if counts[v]]
             noun = f"claim{'s' if total != 1 else ''}"
             parts.append(f"{total} {noun}{whose}: {', '.join(each)}.")
+    if earlier := sum(each.is_earlier for each in every):
+        parts.append(f"Verdicts by earlier rules: {earlier}.")
     return " ".join(parts)
 
 

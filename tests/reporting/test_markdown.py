@@ -8,7 +8,7 @@ from support.results import TEXT, save_record
 from algoscope.experiments.record import OURS, Claim, Difference
 from algoscope.reporting import markdown, report
 from algoscope.reporting.markup import visible
-from algoscope.reporting.section import count_verdicts
+from algoscope.reporting.section import JudgedClaim, count_verdicts
 
 PUNCTUATION = st.text("\\`*_{}[]()<>#+-=.!|~&$:/;\"' \n1a", max_size=12)
 MARKS = ("&amp;", "&#60;", "<b>", "![a](b)", "[a]: b", "~~a~~", "1. ", "- ", "a ", "\n")
@@ -120,13 +120,13 @@ def test_an_earlier_verdict_stays_visible(tmp_path):
 
 def test_claims_of_our_own_are_counted_apart():
     paper = [
-        Claim("a", "The paper says.", "", "reproduced"),
-        Claim("a", "The paper says.", "", "partly"),
+        JudgedClaim(Claim("a", "The paper says.", "", "reproduced")),
+        JudgedClaim(Claim("a", "The paper says.", "", "partly"), is_earlier=True),
     ]
-    ours = [Claim("b", f"{OURS} We say.", "", "reproduced")] * 2
+    ours = [JudgedClaim(Claim("b", f"{OURS} We say.", "", "reproduced"))] * 2
     assert count_verdicts([*paper, *ours]) == (
         "2 claims: 1 reproduced, 1 partly. 2 claims of our own, not of the paper: "
-        "2 reproduced."
+        "2 reproduced. Verdicts by earlier rules: 1."
     )
     assert count_verdicts(ours[:1]) == (
         "1 claim of our own, not of the paper: 1 reproduced."
