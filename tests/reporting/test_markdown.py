@@ -51,7 +51,7 @@ def test_a_page_of_markdown_has_a_row_per_claim_and_links_to_pictures(tmp_path):
     out = tmp_path / "docs" / "results.md"
     report([tmp_path / "results"], out)
     text = out.read_text()
-    assert "| [depth](#depth) | **partly** | – | – |\n" in text
+    assert "| [depth](#depth) | **partly** (earlier rules) | – | – |\n" in text
     told = "* **Measured here:** two of three\n* **Rule:** This verdict was made by"
     assert f"* **The paper says:** §4.4: phases\n{told}" in text
     assert "* **Why:** few depths\n" in text
