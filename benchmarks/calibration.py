@@ -187,7 +187,8 @@ def summarize(records: list[dict]) -> None:
 
 def reliability(axes: Axes, records: list[dict]) -> None:
     """Draw the share that is right against the stated confidence."""
-    axes.plot([0.5, 1], [0.5, 1], color="0.6", lw=0.8)
+    lowest = min(stated for _, _, stated, _, _ in binned(records)) - 0.03
+    axes.plot([lowest, 1], [lowest, 1], color="0.6", lw=0.8)
     for _, _, stated, right, total in binned(records):
         low, high = wilson(right, total)
         axes.plot([stated, stated], [low, high], color=COLORS[0], lw=1.5)
@@ -202,6 +203,7 @@ def reliability(axes: Axes, records: list[dict]) -> None:
             va="top",
             fontsize=7,
         )
+    axes.set_ylim(0, 1.02)
     axes.set_xlabel("stated confidence")
     axes.set_ylabel("share of right statements, 95 % interval")
     axes.spines[["top", "right"]].set_visible(False)
