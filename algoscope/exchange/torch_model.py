@@ -3,7 +3,6 @@
     model = load("directory")          # of config.json and model.safetensors
     model.predict_prefixes(x, y)       # [B, N]: each yᵢ from the examples before it
     model(tokens)                      # output, hidden states and attention weights
-
 Hooks at model.layers[i] see the hidden states, those at .attention.heads the heads.
 """
 
@@ -90,8 +89,7 @@ class Layer(nn.Module):
         a, alpha = self.attention(h)
         if kept is not None:
             kept.append(alpha)
-        h = a + h
-        return h + self.feed_forward(h)
+        return a + h + self.feed_forward(a + h)
 
 
 class Model(Weighted):
@@ -102,9 +100,8 @@ class Model(Weighted):
         self.dim = w["w_e"].shape[1] - 1
         self.max_examples = (len(w["positions"]) - 1) // 2  # before a query
         stacks = {n[7:]: stack for n, stack in w.items() if n.startswith("layers.")}
-        if sizes is not None:  # MLPs of different widths, one after the other
-            axes = {"w_2": 0, "w_1": 1, "b_2": 0}
-            stacks |= {n: stacks[n].split(sizes, axis) for n, axis in axes.items()}
+        for n, axis in {"w_2": 0, "w_1": 1, "b_2": 0}.items() if sizes else ():
+            stacks[n] = stacks[n].split(sizes, axis)  # MLPs of different widths
         each = ({n: s[i] for n, s in stacks.items()} for i in range(len(stacks["b_1"])))
         self.layers = nn.ModuleList(Layer(block, one) for one in each)
 
