@@ -247,7 +247,7 @@ def report_comparison(comparison: Any, command: Any) -> None:
     from algoscope.foundation.plotting import save_figure
 
     if command.out:
-        write_or_rescue(command.out, comparison.save)
+        write_or_rescue(command.out, comparison.save, comparison.sentence)
     if command.figure:
         figure = comparison.plot()
         write_or_rescue(command.figure, lambda path: save_figure(figure, path))

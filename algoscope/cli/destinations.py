@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from algoscope.cli import UsageError
+from algoscope.cli import UsageError, show
 from algoscope.cli.failures import explain
 from algoscope.foundation.files import DamagedFileError, require_regular
 from algoscope.foundation.validation import InvalidValueError
@@ -78,10 +78,13 @@ def _create_nothing(directory: Path) -> None:
     os.unlink(name)
 
 
-def write_or_rescue(path: Path, write: Callable[[Path], object]) -> None:
+def write_or_rescue(
+    path: Path, write: Callable[[Path], object], answer: str = ""
+) -> None:
     """Call `write` with the path; if that fails, with one in a temporary directory.
 
-    It then ends the command, with the reason and the place.
+    It then ends the command, with the reason and the place. Where nothing can be
+    written at all, the answer is at least printed.
     """
     try:
         write(path)
@@ -92,4 +95,5 @@ def write_or_rescue(path: Path, write: Callable[[Path], object]) -> None:
             write(rescued)
             message = f"{reason} The result was saved to {rescued} instead."
             raise UsageError(message) from error
+        show(answer)
         raise

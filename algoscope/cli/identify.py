@@ -82,7 +82,7 @@ def run_identify(command: Identify) -> None:
         with stopping_cleanly():
             survival = _survival(predictor, task, found, command, pool)
     if command.out:
-        write_or_rescue(command.out, found.save)
+        write_or_rescue(command.out, found.save, found.sentence)
         if survival:
             beside = command.out.with_suffix(".shifts.json")
             write_or_rescue(beside, survival.save)

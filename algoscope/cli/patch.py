@@ -74,7 +74,7 @@ def run_patch(command: Patch) -> None:
         result.save(out)
         save_figure(result.plot(), out / f"patching.{command.format}")
 
-    write_or_rescue(command.out, write)
+    write_or_rescue(command.out, write, result.sentence)
     if command.json:
         print(json_text(result.summary()))
         return

@@ -145,7 +145,7 @@ def run_probe(command: Probe) -> None:
         if controls:
             save_figure(controls_figure(result), places["controls"])
 
-    write_or_rescue(command.out, write)
+    write_or_rescue(command.out, write, result.sentence)
     if command.json:
         print(json_text(result.summary()))
         return

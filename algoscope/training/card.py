@@ -80,7 +80,7 @@ def model_card(
                 scientific(row["spd_bayes"]),
             ]
             for row in metrics
-            if "spd_ols" in row
+            if row.keys() >= {"spd_ols", "spd_bayes"}
         ],
     )
     reference, distance = comparison.nearest(1, comparison.num_examples)[0]

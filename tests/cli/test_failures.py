@@ -216,3 +216,12 @@ def test_control_characters_are_made_visible(capsys, tmp_path):
     assert r"\x1b]0;mine\x07\x1b[2J\n" in message
     assert visible("ü – ‖x‖² …") == "ü – ‖x‖² …"
     assert visible("\u202egnp") == r"\u202egnp"
+
+
+def test_a_result_that_can_be_written_nowhere_is_printed(tmp_path, capsys):
+    def write(path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left", str(path))
+
+    with pytest.raises(OSError, match="No space left"):
+        write_or_rescue(tmp_path / "x.json", write, "It is least squares.")
+    assert capsys.readouterr().out == "It is least squares.\n"

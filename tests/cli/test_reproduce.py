@@ -17,7 +17,7 @@ from algoscope.experiments import MODULES
 from algoscope.experiments.record import RESULT
 
 COMMAND = [sys.executable, "-m", "algoscope.cli", "reproduce"]
-SMOKE = ["--budget", "smoke", "--engine", "inline"]
+SMOKE = ["--budget", "smoke"]
 
 
 def start(*arguments: str, cwd: Path) -> subprocess.Popen:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings
 
 import pytest
 from faults.damage import Edit, damage, edits_of
@@ -72,7 +73,8 @@ class Sample:
         path = self.place / name
         path.unlink()
         try:
-            damage(path, self.files[name], edits)
+            with catch_warnings(action="ignore"):
+                damage(path, self.files[name], edits)
             with harmless(self.place.parent):
                 self.reader.read(self.place)
         except OSError as error:
