@@ -27,6 +27,7 @@ import algoscope  # noqa: E402
 from algoscope.construction import Construction  # noqa: E402
 from algoscope.construction.algorithms import ALGORITHMS, Algorithm  # noqa: E402
 from algoscope.construction.language.interpreter import predictions  # noqa: E402
+from algoscope.model.stack import inner_sizes_of  # noqa: E402
 from algoscope.model.tokens import QUERIES  # noqa: E402
 
 SIZES = ((4, 12), (8, 20))
@@ -73,7 +74,7 @@ def measure(algorithm: Algorithm, dim: int, num_examples: int, dtype: Any) -> di
         "dtype": dtype,
         "num_layers": compiled.num_layers,
         "hidden_size": compiled.hidden_size,
-        "inner_size": int(layers.b_2.shape[1]),
+        "inner_size": max(inner_sizes_of(layers)),
         "num_heads": int(layers.b_v.shape[1]),
         "error": float(errors.max()),
     }

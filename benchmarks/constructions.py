@@ -44,6 +44,7 @@ from algoscope.construction.paper.chain import (  # noqa: E402
     sgd_chain,
 )
 from algoscope.foundation.validation import InvalidValueError  # noqa: E402
+from algoscope.model.stack import inner_sizes_of  # noqa: E402
 from algoscope.model.tokens import QUERIES, example_tokens  # noqa: E402
 from algoscope.model.transformer import Transformer  # noqa: E402
 
@@ -150,7 +151,7 @@ def measure(
         "num_examples": num_examples,
         "num_layers": compiled.num_layers,
         "hidden_size": compiled.hidden_size,
-        "inner_size": int(compiled.transformer.layers.b_2.shape[1]),
+        "inner_size": max(inner_sizes_of(compiled.transformer.layers)),
         "error": float(errors.max()),
         "median_error": float(np.median(errors.max(axis=1))),
         "compiling_seconds": compiling,
