@@ -7,7 +7,6 @@ regression.
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import asdict
 from functools import cache
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from algoscope.construction.algorithms import SGD, Ridge
 from algoscope.construction.build import Construction
 from algoscope.construction.paper.chain import Chain, theorem_1, theorem_2
+from algoscope.model.checkpoints import shape_facts
 from algoscope.model.transformer import Transformer
 from algoscope.playground.models import packed_weights
 from algoscope.playground.programs import Data, chain_data, program_data
@@ -125,7 +125,7 @@ def _payload(
         "dim": dim,
         "parameters": parameters,
         "usual": USUAL | ({"λ": 0.0} if family == "sgd" else {}),
-        "config": {"block": asdict(transformer.block)},
+        "config": shape_facts(transformer),
         "weights": packed_weights(transformer),
         "program": data,
     }

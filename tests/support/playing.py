@@ -89,5 +89,5 @@ def played(
         found = PlayedPage(opened, path, fragment)
         found.page.evaluate(READY)
         yield found
-        assert found.logged == []
+        assert found.logged == [], found.logged
     assert found.outside == []
