@@ -5,6 +5,7 @@ import numpy as np
 from support.torch_present import require
 
 from algoscope.model.learner import InContextLearner
+from algoscope.model.stack import LAYER_WEIGHTS
 
 torch = require()
 torch.set_num_threads(1)  # as XLA and BLAS: test workers share the cores
@@ -24,8 +25,8 @@ class TwinLayer(torch.nn.Module):
     def __init__(self, layer, block):
         super().__init__()
         self.scale, self.epsilon = block.attention_scale, block.layer_norm_epsilon
-        for name, values in vars(layer).items():
-            setattr(self, name, tensor(values))
+        for name in LAYER_WEIGHTS:
+            setattr(self, name, tensor(getattr(layer, name)))
 
     def project(self, h, w, b):
         return torch.einsum("bth,mkh->bmtk", h, w) + b[None, :, None]
