@@ -96,7 +96,7 @@ def scan_layers(
         return jax.lax.scan(step, carry, (part, inputs))
     others = {name: leaf[between] for name, leaf in _others(layers).items()}
     starts = np.cumsum([0, *layers.inner_sizes])[:-1][between]
-    sizes, kinds = np.unique(layers.inner_sizes[between], return_inverse=True)
+    sizes, kinds = np.unique(layers.inner_sizes, return_inverse=True)
 
     def choose(carry: Any, numbered: Any) -> tuple[Any, Any]:
         """Run a layer in the branch for its width: in each, shapes are static."""
@@ -107,7 +107,7 @@ def scan_layers(
 
         return jax.lax.switch(kind, [of_size(size) for size in sizes.tolist()], carry)
 
-    return jax.lax.scan(choose, carry, (others, starts, kinds, inputs))
+    return jax.lax.scan(choose, carry, (others, starts, kinds[between], inputs))
 
 
 def _others(layers: TransformerLayer) -> dict[str, Array]:

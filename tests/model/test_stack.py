@@ -26,14 +26,16 @@ from algoscope.training.start import load_start, redraw
 WIDTHS = (3, 10, 1, 3)
 
 
-def in_two_forms(rng, block=PAPER, dtype="float64") -> tuple[Transformer, Transformer]:
+def in_two_forms(
+    rng, block=PAPER, dtype="float64", widths=WIDTHS
+) -> tuple[Transformer, Transformer]:
     """Return a transformer padded with zeros, and the same with widths of its own."""
-    drawn = draw_transformer(rng, block, dtype, layers=len(WIDTHS))
+    drawn = draw_transformer(rng, block, dtype, layers=len(widths))
     padded, own = {}, {}
     for name, axis in INNER_AXES.items():
         each = np.asarray(getattr(drawn.layers, name)).copy()
         parts = []
-        for index, width in enumerate(WIDTHS):
+        for index, width in enumerate(widths):
             beyond = [slice(None)] * (each.ndim - 1)
             beyond[axis] = slice(width, None)
             each[index][tuple(beyond)] = 0
@@ -41,7 +43,7 @@ def in_two_forms(rng, block=PAPER, dtype="float64") -> tuple[Transformer, Transf
         padded[name] = jnp.asarray(each)
         own[name] = jnp.asarray(np.concatenate(parts, axis))
     whole = replace(drawn, layers=replace(drawn.layers, **padded))
-    layers = replace(drawn.layers, **own, inner_sizes=WIDTHS)
+    layers = replace(drawn.layers, **own, inner_sizes=widths)
     return whole, replace(drawn, layers=layers)
 
 
@@ -69,6 +71,15 @@ def test_widths_of_its_own_compute_the_same(rng, monkeypatch, block, unrolled):
     )
 
 
+@pytest.mark.parametrize("widths", [(3,), (3, 10)], ids=["one", "two"])
+def test_so_do_layers_without_any_between_the_first_and_the_last(rng, widths):
+    padded, own = in_two_forms(rng, widths=widths)
+    tokens, at = draw_tokens(rng, 2), slice(None, None, 2)
+    np.testing.assert_allclose(
+        own.outputs(tokens, at), padded.outputs(tokens, at), rtol=0, atol=1e-12
+    )
+
+
 def test_gradients_are_the_same(rng):
     padded, own = in_two_forms(rng)
     tokens = draw_tokens(rng, 2)
@@ -77,7 +88,7 @@ def test_gradients_are_the_same(rng):
         return jnp.sum(transformer.edited(tokens, lambda depth, h: h) ** 2)
 
     one, other = (eqx.filter_grad(loss)(each).layers for each in (padded, own))
-    for index, width in enumerate(WIDTHS):
+    for index, width in enumerate(widths):
         found = layer_of(other, index)
         np.testing.assert_allclose(found.w_q, one.w_q[index], rtol=0, atol=1e-10)
         np.testing.assert_allclose(
