@@ -88,7 +88,7 @@ def test_gradients_are_the_same(rng):
         return jnp.sum(transformer.edited(tokens, lambda depth, h: h) ** 2)
 
     one, other = (eqx.filter_grad(loss)(each).layers for each in (padded, own))
-    for index, width in enumerate(widths):
+    for index, width in enumerate(WIDTHS):
         found = layer_of(other, index)
         np.testing.assert_allclose(found.w_q, one.w_q[index], rtol=0, atol=1e-10)
         np.testing.assert_allclose(
