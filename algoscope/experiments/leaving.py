@@ -29,7 +29,7 @@ from algoscope.experiments.record import OURS, Claim, Difference, Table
 from algoscope.foundation import provenance
 from algoscope.foundation.cache import Cache
 from algoscope.foundation.files import parse_number, read_json, reading, write_json
-from algoscope.foundation.plotting import COLORS, save_picture
+from algoscope.foundation.plotting import looks, save_picture
 from algoscope.foundation.text import number
 from algoscope.identification import identify
 from algoscope.model.learner import InContextLearner
@@ -297,6 +297,11 @@ def _claims(
     return leaves, ahead
 
 
+def _few_digits(value: float, _: int) -> str:
+    """Label 2 and 5 between the powers of ten of a logarithmic axis, and no others."""
+    return f"{value:g}" if f"{value:.0e}"[0] in "25" else ""
+
+
 def draw(directory: Path) -> tuple[str, ...]:
     """Draw distances and losses over training, one column per start."""
     names = [name for name in STARTS if (directory / _file(name, WRITTEN)).exists()]
@@ -307,15 +312,17 @@ def draw(directory: Path) -> tuple[str, ...]:
         for variant, line in LINES.items():
             found = load(directory, name, variant)
             steps = [each.step for each in found]
-            for color, reference in zip(COLORS, REFERENCES, strict=False):
+            for reference, look in looks(REFERENCES).items():
                 values = [getattr(each, reference) for each in found]
                 label = f"to {LABELS[reference]}" if variant == WRITTEN else None
-                above.plot(steps, values, line, marker=".", color=color, label=label)
+                above.plot(
+                    steps, values, line, marker=".", color=look.color, label=label
+                )
             losses = [each.loss for each in found]
             below.plot(steps, losses, line, marker=".", color="black", label=variant)
         above.set(title=name, yscale="log", xscale="symlog")
         below.set(xlabel="steps of training", yscale="log", xscale="symlog")
-        below.yaxis.set(major_formatter="{x:g}", minor_formatter="{x:g}")
+        below.yaxis.set(major_formatter="{x:g}", minor_formatter=_few_digits)
         for panel in (above, below):
             panel.spines[["top", "right"]].set_visible(False)
         above.set_ylabel("distance, median SPD/d")
