@@ -267,7 +267,7 @@ def _claims(
     first, last = found[WRITTEN][0], found[WRITTEN][-1]
     random = found[RANDOM][-1]
     leaves = Claim.of_parts(
-        f"{name}: training leaves the construction",
+        f"training leaves the construction: {name}",
         f"{OURS} trained on the task, a learner that starts as {name} ends nearer to "
         "the Bayes predictor than to the algorithm that it was.",
         f"{name}, {last.step:,} steps, {config.num_datasets:,} datasets: the distance "
@@ -281,7 +281,7 @@ def _claims(
         ),
     )
     ahead = Claim.of_parts(
-        f"{name}: a construction is a head start",
+        f"a construction is a head start: {name}",
         f"{OURS} after the same steps, a learner that starts as {name} has a lower "
         "loss than one of equal size that starts at random.",
         f"{name}: loss {number(first.loss)} → {number(last.loss)} written, "

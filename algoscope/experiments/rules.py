@@ -177,6 +177,20 @@ RULES = (
         "significantly below 3 times its own in distribution",
         "this holds under more shifts than for any run trained on x ~ N(0, I)",
     ),
+    Rule(
+        "leaving",
+        "training leaves the construction",
+        "at the end of training it is nearer to the Bayes predictor than to the "
+        "construction, and nearer to it than at the start",
+        "one of the two holds",
+    ),
+    Rule(
+        "leaving",
+        "a construction is a head start",
+        "after the same steps its loss is lower than that of weights that started at "
+        "random",
+        "never",
+    ),
 )
 
 
