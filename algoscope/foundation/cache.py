@@ -140,7 +140,7 @@ def _is_entry(entry: Any) -> bool:
 
 def _is_name(name: str) -> bool:
     """Return whether a name is that of a file in the same directory: nothing else."""
-    return Path(name).name == name and name.isprintable()
+    return Path(name).name == name and name.isprintable() and name not in ("", "..")
 
 
 def _text(identity: dict[str, Any]) -> str:

@@ -214,7 +214,7 @@ def test_a_directory_that_does_not_exist_is_made(tmp_path, part):
     assert cache.find("probe", {"seed": 1}) is not None
 
 
-@pytest.mark.parametrize("name", ["../mine", "/tmp/mine", "a\0b", ".."])
+@pytest.mark.parametrize("name", ["../mine", "/tmp/mine", "a\0b", "..", ""])
 def test_an_index_names_no_other_directory(tmp_path, name):
     entry = {"identity": {}, "seconds": 1.0}
     (tmp_path / INDEX).write_text(json.dumps({name: entry}))
