@@ -54,11 +54,11 @@ def layer_of(layers: TransformerLayer, index: int) -> TransformerLayer:
 
     Example:
         >>> import algoscope as asc
-        >>> layers = asc.build("sgd", 2, 4, dtype="float32").transformer.layers
-        >>> layers.inner_sizes
-        (16, 16, 16, 16, 16, 16, 16, 16)
+        >>> layers = asc.build("ridge", 2, 2, dtype="float32").transformer.layers
+        >>> inner_sizes_of(layers)
+        (16, 4, 40, 40, 16, 4, 16, 16)
         >>> layer_of(layers, 1).w_2.shape
-        (16, 18)
+        (4, 19)
     """
     index = range(depth_of(layers))[index]
     if layers.inner_sizes is None:
