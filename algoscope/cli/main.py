@@ -164,6 +164,7 @@ def _run(given: list[str], requests: Requests) -> int:
     debugging = DEBUG in given
     try:
         _call([each for each in given if each != DEBUG])
+        sys.stdout.flush()  # while a reader that has gone is still noticed
     except SystemExit as stop:  # of the parser, and of commands that failed
         code = 0 if stop.code is None else stop.code
         return code if isinstance(code, int) else FAILED
