@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.browser import opened
 
-from algoscope.model import transformer
+from algoscope.model import stack
 from algoscope.model.layer import ACTIVATIONS, Block
 from algoscope.model.learner import InContextLearner
 from algoscope.model.tokens import encode_context
@@ -97,7 +97,7 @@ def test_every_shipped_and_compiled_model_computes_what_jax_does(
     JAX in float32 rounds in between. Where that is small, for d ≤ 2, the page agrees
     with it within 1e-5; for d = 8 its own answers are farther from its exact ones.
     """
-    monkeypatch.setattr(transformer, "UNROLLED_LAYERS", 0)  # it compiles at once
+    monkeypatch.setattr(stack, "UNROLLED_LAYERS", 0)  # it compiles at once
     page, path = every_model
     with opened(browser, path, width=800) as watched:
         for model in page.models:

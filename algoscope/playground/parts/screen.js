@@ -78,13 +78,19 @@ async function copyAddress(app) {
 export function mountPanels(app, place) {
   for (const { id, title, module } of PANELS) {
     const body = make("div", { class: "panel" });
-    const details = make("details", { id }, make("summary", {}, title), body);
+    const summary = make("summary", {}, title);
+    const details = make("details", { id }, summary, body);
     const mountOnce = () => {
       if (details.open && !body.childElementCount) module.mount(body, app);
     };
-    details.addEventListener("toggle", () => {
+    // The state opens and closes panels, at once: the event of <details> comes later.
+    summary.addEventListener("click", (event) => {
+      event.preventDefault();
+      const isOpen = (each) => each === id ? !details.open : app.state.open.includes(each);
+      app.update({ open: PANELS.map((each) => each.id).filter(isOpen) });
+    });
+    details.addEventListener("toggle", () => { // a search in the page opens panels too
       mountOnce();
-      // All that are open now: another may have been pressed, whose event is still to come.
       const open = [...place.children].filter((each) => each.open).map((each) => each.id);
       if (String(open) !== String(app.state.open)) app.update({ open });
     });
