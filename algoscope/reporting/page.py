@@ -42,7 +42,15 @@ def html_page(
 
     `playground` is the address of the playground beside the page, if there is one.
     """
-    style = _palette() + STYLE.read_text(encoding="utf-8")
+    parts = [_head(title, sections, playground)]
+    parts += [_section(number, section) for number, section in enumerate(sections)]
+    made = element("p", "Made by ", element("code", command), ".")
+    body = element("body", element("main", *parts), element("footer", made))
+    return document(title, _palette() + STYLE.read_text(encoding="utf-8"), body)
+
+
+def document(title: str, style: str, body: Markup) -> str:
+    """Return a whole page without scripts, for light and for dark screens."""
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -52,10 +60,6 @@ def html_page(
         element("title", title),
         Markup(f"<style>\n{style}</style>"),
     )
-    parts = [_head(title, sections, playground)]
-    parts += [_section(number, section) for number, section in enumerate(sections)]
-    made = element("p", "Made by ", element("code", command), ".")
-    body = element("body", element("main", *parts), element("footer", made))
     return f"<!doctype html>\n{element('html', head, body, lang='en').html}\n"
 
 

@@ -19,7 +19,7 @@ from algoscope.construction.trace import (
     significant,
 )
 from algoscope.reporting.markup import Markup, element
-from algoscope.reporting.page import POLICY, STYLE
+from algoscope.reporting.page import STYLE, document
 
 MAPS = Path(__file__).with_name("trace.css")
 COLORS = "positive numbers are blue and negative ones orange, the stronger the larger"
@@ -34,15 +34,6 @@ def trace_page(
 ) -> str:
     """Return the page; steps are numbered from `first`, as in `trace.as_text`."""
     styles = "".join(each.read_text(encoding="utf-8") for each in (STYLE, MAPS))
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", f"Trace of {title}"),
-        Markup(f"<style>\n{styles}</style>"),
-    )
     numbered = list(enumerate(steps, first))
     links = [
         element("li", element("a", f"{number}. {step.label}", href=f"#step-{number}"))
@@ -59,7 +50,7 @@ def trace_page(
             *(_section(number, step, show) for number, step in numbered),
         ),
     )
-    return f"<!doctype html>\n{element('html', head, body, lang='en').html}\n"
+    return document(f"Trace of {title}", styles, body)
 
 
 def _legend(steps: Sequence[TracedStep]) -> Markup:
