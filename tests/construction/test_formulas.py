@@ -262,6 +262,6 @@ def test_products_that_are_like_nothing_are_written_as_they_are(monkeypatch):
     monkeypatch.setattr(factors, "MOST_COEFFICIENTS", 0)  # so that none are looked at
     for name in ("sgd_scan", "rls", "newton"):
         agrees(ALGORITHMS[name]().program(2, 2), example_tokens(2, 2, 2, seed=1))
-    dot = factors.Products(U, W, np.array([[2.0, 3.0]]))
+    dot = factors.ShownProducts(U, W, np.array([[2.0, 3.0]]))
     written = factors.Factoring(Notation()).shortest(dot)
     assert written == "[2 3] × (u ⊙ w)"

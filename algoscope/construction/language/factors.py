@@ -35,18 +35,18 @@ from algoscope.construction.language.notation import (
 from algoscope.construction.language.values import Value, constant
 
 
-class Products(NamedTuple):
+class ShownProducts(NamedTuple):
     """C (p ⊙ q)."""
 
     p: Value
     q: Value
     mix: Matrix
 
-    def of(self, rows: Rows) -> "Products":
+    def of(self, rows: Rows) -> "ShownProducts":
         """Return some rows of the result, without the products that they do not use."""
         mix = self.mix[rows]
         used = np.flatnonzero(mix.any(axis=0))
-        return Products(self.p.take(used), self.q.take(used), mix[:, used])
+        return ShownProducts(self.p.take(used), self.q.take(used), mix[:, used])
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,13 @@ class Factoring:
 
     notation: Notation
 
-    def shortest(self, products: Products) -> str:
+    def shortest(self, products: ShownProducts) -> str:
         """Return C (p ⊙ q) in the shortest way.
 
         Example:
             >>> from algoscope.construction.language.values import Register
             >>> u, v = Value.of(Register("u", 2)), Value.of(Register("v", 2))
-            >>> dot = Products(u, v, np.array([[-2.0, -2.0]]))
+            >>> dot = ShownProducts(u, v, np.array([[-2.0, -2.0]]))
             >>> Factoring(Notation()).shortest(dot)
             '−2 · uᵀ v'
         """
@@ -73,11 +73,13 @@ class Factoring:
         ]
         ways = [[products]]
         if len(groups) > 1:
-            ways.append([Products(p.take(g), q.take(g), mix[:, g]) for g in groups])
+            ways.append(
+                [ShownProducts(p.take(g), q.take(g), mix[:, g]) for g in groups]
+            )
         ways.append(list(_expanded(p, q, mix)))
         return min((self._total(way) for way in ways if way), key=_length)
 
-    def _total(self, blocks: Sequence[Products]) -> str:
+    def _total(self, blocks: Sequence[ShownProducts]) -> str:
         """Return the sum of some products; where they differ by row, one by one."""
         size = len(blocks[0].mix)
         touched = [
@@ -98,7 +100,7 @@ class Factoring:
             each.append(summed(parts) if parts else ", ".join(["0"] * len(run)))
         return joined(each)
 
-    def _block(self, block: Products, whole: bool) -> str:
+    def _block(self, block: ShownProducts, whole: bool) -> str:
         """Return products in the shortest of all ways to write them."""
         p, at_p = _distinct(block.p)
         q, at_q = _distinct(block.q)
@@ -119,7 +121,7 @@ class Factoring:
             ways.append(self._quadratic(p, q, found))
         return min(ways or [self._as_given(block)], key=_length)
 
-    def _as_given(self, block: Products) -> str:
+    def _as_given(self, block: ShownProducts) -> str:
         """Return C × (p ⊙ q), which is always right."""
         p, q = (self.notation.grouped(v, whole=True) for v in (block.p, block.q))
         inner = f"({p} ⊙ {q})" if block.p.size > 1 else f"({p} · {q})"
@@ -228,16 +230,16 @@ def _unscaled(value: Value) -> tuple[float, Value]:
     return scale, Value(terms, value.constant / scale)
 
 
-def _expanded(p: Value, q: Value, mix: Matrix) -> Iterable[Products]:
+def _expanded(p: Value, q: Value, mix: Matrix) -> Iterable[ShownProducts]:
     """Return products of two registers each, the sums in p and q multiplied out."""
-    pairs: dict[tuple[object, object], list[Products]] = {}
+    pairs: dict[tuple[object, object], list[ShownProducts]] = {}
     for left, left_form in _summands(p):
         for right, right_form in _summands(q):
-            block = Products(left_form, right_form, mix)
+            block = ShownProducts(left_form, right_form, mix)
             turned = (right, left) in pairs
             key = (right, left) if turned else (left, right)
             if turned:
-                block = Products(right_form, left_form, mix)
+                block = ShownProducts(right_form, left_form, mix)
             pairs.setdefault(key, []).append(block)
     for key, blocks in pairs.items():
         found = _single(*key, blocks)
@@ -263,7 +265,7 @@ def _summands(value: Value) -> list[tuple[object, Value]]:
     return parts
 
 
-def _single(left: object, right: object, blocks: list[Products]) -> Products:
+def _single(left: object, right: object, blocks: list[ShownProducts]) -> ShownProducts:
     """Return products of single components, each once."""
     totals: dict[tuple[int, int], Vector] = {}
     for p, q, mix in blocks:
@@ -280,7 +282,9 @@ def _single(left: object, right: object, blocks: list[Products]) -> Products:
         if kept
         else np.zeros((len(blocks[0].mix), 0))
     )
-    return Products(_unit(p, [i for i, _ in kept]), _unit(q, [j for _, j in kept]), mix)
+    return ShownProducts(
+        _unit(p, [i for i, _ in kept]), _unit(q, [j for _, j in kept]), mix
+    )
 
 
 def _components(value: Value, row: int) -> list[tuple[int, float]]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from algoscope.construction.language.expressions import form_of
-from algoscope.construction.language.factors import Factoring, Products
+from algoscope.construction.language.factors import Factoring, ShownProducts
 from algoscope.construction.language.notation import (
     Notation,
     is_sum,
@@ -88,13 +88,13 @@ def _products(event: Multiply, notation: Notation) -> str:
         return ""
     write, norm = Factoring(notation), event.norm
     if norm is None:
-        return write.shortest(Products(event.p, event.q, event.mix))
+        return write.shortest(ShownProducts(event.p, event.q, event.mix))
     if norm.size == 1:
         for value, by in ((event.p, event.q), (event.q, event.p)):
             if form_of(by) == form_of(norm.repeat(by.size)):  # vc/c² is v/c
                 above = notation.grouped(event.mix @ value)
                 return f"{above} / {notation.grouped(norm)}"
-    shown = write.shortest(Products(event.p, event.q, event.mix))
+    shown = write.shortest(ShownProducts(event.p, event.q, event.mix))
     shown = f"({shown})" if is_sum(shown) else shown
     return f"{shown} / {_length(norm, notation)}²"
 
