@@ -94,6 +94,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "play": (f"linear-d1 --out {OUT}/p.html",),
     "models": ("--json",),
     "presets": ("",),
+    "plugins": ("",),
     "demo": ("--steps 10",),
 }
 assert set(LINES) == set(COMMANDS), "a command without a line here is not fuzzed"
