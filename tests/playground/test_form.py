@@ -12,6 +12,7 @@ from support.browser import RENDERED
 from support.playing import played
 
 WIDTHS = (1280, 768, 360)
+MODELS = ("linear-d1", "linear-d2", "sgd-d1", "sgd-d2", "ridge-d1", "ridge-d2")
 TWO = "model=linear-d2&x=1,0;0,1;1,1&y=1,-1,0&query=1,1&shown=ols,sgd&tour=5"
 OPEN = "model=linear-d1&x=1;2;-1&y=1,2,-1&query=1&open=depth,watch,attention,patch"
 # Texts whose contrast with what is behind them is below 4.5. Colors may be translucent;
@@ -257,7 +258,7 @@ def test_time_of_a_frame_is_reported(default_file, browser, record_property):
 
         for panels in ([], ["depth"], ["depth", "watch", "attention", "patch"]):
             watched.evaluate("(app, open) => app.update({ open })", panels)
-            for name in ("linear-d1", "linear-d2"):
+            for name in MODELS:
                 before = seconds()
                 watched.evaluate(drag, name)
                 took = (seconds() - before) / 20 * 1000

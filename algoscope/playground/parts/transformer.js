@@ -195,6 +195,7 @@ export class Transformer {
       const own = past ? 1 : i + 1; // rows of this call that row i sees
       const first = past ? i : 0;
       for (let head = 0; head < heads; head++) {
+        if (!weights && !layer.headWrites[head]) continue;
         const q = (i * heads + head) * key;
         for (let s = 0; s < before + own; s++) {
           const from = s < before ? past.keys : keys;
@@ -210,6 +211,7 @@ export class Transformer {
           const from = s < before ? past.values : values;
           const v = ((s < before ? s : first + s - before) * heads + head) * value;
           const weight = scores[s];
+          if (weight === 0) continue;
           for (let c = 0; c < value; c++) mixed[out + c] += weight * from[v + c];
         }
       }
@@ -231,7 +233,8 @@ export class Transformer {
     return this.readOut.times(last, count, this.b_o);
   }
 
-  // Return a layer's arrays as matrices, without inner units that write nothing.
+  // Return a layer's arrays as matrices, without inner units that write nothing, and
+  // which heads write something.
   #prepare(layer, inner) {
     const { hidden, heads, key, value } = this;
     const writes = (unit) => {
@@ -244,8 +247,11 @@ export class Transformer {
       w_2.set(layer.w_2.subarray(unit * hidden, (unit + 1) * hidden), place * hidden);
       for (let h = 0; h < hidden; h++) w_1[h * used.length + place] = layer.w_1[h * inner + unit];
     });
+    const ofHead = hidden * value;
     return {
       ...layer,
+      headWrites: Array.from({ length: heads }, (_, head) => (
+        layer.w_f.subarray(head * ofHead, (head + 1) * ofHead).some((each) => each !== 0))),
       w_q: new Matrix(layer.w_q, heads * key, hidden),
       w_k: new Matrix(layer.w_k, heads * key, hidden),
       w_v: new Matrix(layer.w_v, heads * value, hidden),
