@@ -1,8 +1,9 @@
-"""The transformer of `algoscope.transformer` once more, in eager PyTorch.
+"""The transformer of `algoscope.transformer` once more, in PyTorch.
 
 The twin is what one would write in PyTorch for speed: one matrix for queries, keys and
-values, the library's own layer norm, GeLU and softmax, and a tensor per weight. It
-starts from the weights in a file, so both sides compute the same function.
+values, the library's own layer norm, GeLU and softmax, and a tensor per weight, eager
+or through `torch.compile`. It starts from the weights in a file, so both sides compute
+the same function.
 
 As a program it is the opponent in `training_step.py`: see there. It needs PyTorch and
 NumPy alone.
@@ -24,14 +25,19 @@ functional: Any = import_module("torch.nn.functional")
 
 ATTENTIONS = ("manual softmax", "SDPA")
 ADAMS = {"default Adam": {}, "fused Adam": {"fused": True}}
+COMPILED = "torch.compile"
+VARIANTS = [(*each, "eager") for each in product(ATTENTIONS, ADAMS)] + [
+    (attention, "fused Adam", COMPILED) for attention in ATTENTIONS
+]
 
 
 class Twin:
     """A transformer with its Adam."""
 
-    def __init__(self, arrays, config: dict, attention: str, adam: str):
+    def __init__(self, arrays, config: dict, attention: str, adam: str, mode: str):
         self.config = config
         self.attention = attention
+        self.outputs = torch.compile(self.run) if mode == COMPILED else self.run
         stacks = {
             name.removeprefix("layers."): torch.tensor(arrays[name])
             for name in arrays
@@ -65,7 +71,7 @@ class Twin:
             **{n: w[n].clone() for n in ("b_f", "w_2", "b_2", "w_1", "b_1")},
         }
 
-    def __call__(self, tokens):
+    def run(self, tokens):
         """Return the output [B, T]."""
         norm, norm_shape = functional.layer_norm, (self.config["hidden_size"],)
         h = functional.linear(tokens, self.outer["w_e"]) + self.outer["positions"]
@@ -94,7 +100,7 @@ class Twin:
         tokens = torch.zeros(batch, 2 * examples, dim + 1)
         tokens[:, ::2, 1:] = x
         tokens[:, 1::2, 0] = y
-        predictions = self(tokens[:, :-1])[:, ::2]
+        predictions = self.outputs(tokens[:, :-1])[:, ::2]
         loss = functional.mse_loss(predictions, y)
         self.adam.zero_grad()
         loss.backward()
@@ -119,9 +125,9 @@ def main() -> None:
     x, y = torch.tensor(arrays.pop("x")), torch.tensor(arrays.pop("y"))
 
     twins, losses = {}, {}
-    for attention, adam in product(ATTENTIONS, ADAMS):
-        name = f"{attention}, {adam}"
-        twins[name] = Twin(arrays, job["config"], attention, adam)
+    for variant in VARIANTS:
+        name = ", ".join(variant)
+        twins[name] = Twin(arrays, job["config"], *variant)
         losses[name] = [twins[name].step(*batch) for batch in zip(x, y, strict=True)]
     parameters = sum(w.numel() for w in next(iter(twins.values())).weights)
     answer = {"losses": losses, "parameters": parameters, "torch": torch.__version__}

@@ -251,12 +251,13 @@ class TransformerLayer(eqx.Module):
             q, k, v = project(at, queries, keys, values)
         else:
             (q,), (k, v) = project(at, queries), project(EVERYWHERE, keys, values)
-        q = q * block.attention_scale  # fewer numbers than the scores
-        scores = jnp.einsum("bmtk,bmsk->bmts", q, k)
-        future = np.triu(np.full((time, time), -np.inf, scores.dtype), 1)[at]
-        alpha = _softmax(scores + future[None, None], block.imaginary_timestep)
-        # An einsum to btmv would multiply transposed matrices, which is slower.
-        b = jnp.einsum("bmts,bmsv->bmtv", alpha, v).transpose(0, 2, 1, 3)
+        with jax.named_scope("attention"):  # the name in a profile
+            q = q * block.attention_scale  # fewer numbers than the scores
+            scores = jnp.einsum("bmtk,bmsk->bmts", q, k)
+            future = np.triu(np.full((time, time), -np.inf, scores.dtype), 1)[at]
+            alpha = _softmax(scores + future[None, None], block.imaginary_timestep)
+            # An einsum to btmv would multiply transposed matrices, which is slower.
+            b = jnp.einsum("bmts,bmsv->bmtv", alpha, v).transpose(0, 2, 1, 3)
         w_f = self.w_f.transpose(0, 2, 1).reshape(heads * value, hidden)
         a = b.reshape(-1, heads * value) @ w_f + self.b_f[None]
         return a.reshape(batch, b.shape[1], hidden), alpha

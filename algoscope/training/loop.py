@@ -195,15 +195,17 @@ def compile_steps(config: TrainingConfig, mesh: Mesh, num_steps: int):
         step_key = jax.random.fold_in(data_key, state.step)
         places = jax.lax.axis_index("data") * per_device + jnp.arange(per_device)
         keys = jax.vmap(lambda place: jax.random.fold_in(step_key, place))(places)
-        data, weights = _draw_batch(config, keys, state.step)
+        with jax.named_scope("data"):  # names in a profile
+            data, weights = _draw_batch(config, keys, state.step)
         loss, gradient = jax.value_and_grad(objective)(state.transformer, data, weights)
         loss, gradient = jax.lax.pmean((loss, gradient), "data")
-        updates, optimizer_state = update_rule.update(
-            gradient, state.optimizer_state, cast(Any, state.transformer)
-        )
-        transformer = cast(
-            Any, optax.apply_updates(cast(Any, state.transformer), updates)
-        )
+        with jax.named_scope("optimizer"):
+            updates, optimizer_state = update_rule.update(
+                gradient, state.optimizer_state, cast(Any, state.transformer)
+            )
+            transformer = cast(
+                Any, optax.apply_updates(cast(Any, state.transformer), updates)
+            )
         return TrainingState(transformer, optimizer_state, state.step + 1), loss
 
     def steps(state: TrainingState):
