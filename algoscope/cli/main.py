@@ -152,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(given: list[str], requests: Requests) -> int:
-    """Run a command and return its exit status; every failure is told in one line."""
+    """Run a command and return its exit status; a failure prints one line."""
     if given[:1] == ["help"]:  # algoscope help COMMAND
         given = [*given[1:], "--help"]
     if given in (["-h"], ["--help"]):

@@ -1,8 +1,8 @@
-"""Options as a user types them: help that reads well, and mistakes told in one line.
+"""Options as a user types them: help that reads well, and one line about a mistake.
 
 The options of a command are dataclasses, of which tyro makes a parser. Here their help
 loses what says nothing, such as "(default: None)", and gets examples at its end. What
-the parser says about a mistake is told in the words of all other messages.
+the parser says about a mistake is worded as all other messages are.
 """
 
 import ast

@@ -82,7 +82,7 @@ def save_transformer(
 def shape_facts(transformer: Transformer) -> dict[str, Any]:
     """Return what a configuration has to say, so that the weights can be read.
 
-    Widths of MLPs are told where they differ only.
+    Widths of MLPs are given only where they differ.
     """
     sizes = transformer.layers.inner_sizes
     differing = {} if sizes is None else {INNER_SIZES: list(sizes)}

@@ -28,7 +28,7 @@ from algoscope.probing.stream import (
     TRAINING,
     VALIDATION,
     Scaling,
-    Source,
+    StateSource,
     Stream,
     filled_up,
     mesh_for,
@@ -65,7 +65,7 @@ class Fitting:
     `attention` maps a fixed place and n to α, by default over the positions of tokens.
     """
 
-    source: Source
+    source: StateSource
     task: Task
     config: ProbingConfig
     targets: tuple[ProbeTarget, ...]

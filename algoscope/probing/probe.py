@@ -32,7 +32,7 @@ from algoscope.probing.places import Place
 from algoscope.probing.positions import POSITION, fit_positions
 from algoscope.probing.result import ProbingResult
 from algoscope.probing.states import Repeat
-from algoscope.probing.stream import PILOT, LearnerStates, Source
+from algoscope.probing.stream import PILOT, LearnerStates, StateSource
 from algoscope.probing.targets import ProbeTarget, find_targets, target_values
 from algoscope.tasks.task import Task
 
@@ -226,7 +226,7 @@ class _Probing:
         steps = config.steps + config.learned_steps
         return self._cached(label, identity, fit, steps)
 
-    def _source(self, learner: OpenedLearner, layers: tuple[int, ...]) -> Source:
+    def _source(self, learner: OpenedLearner, layers: tuple[int, ...]) -> StateSource:
         """Return the states of some layers; one program serves all repeats."""
         if isinstance(learner, InContextLearner):
             return LearnerStates(learner.transformer, layers)

@@ -59,7 +59,7 @@ Wanted = Float[Array, "part prefixes kinds size"]
 
 
 @runtime_checkable
-class Source(Protocol):
+class StateSource(Protocol):
     """What probes read: states of every dataset, at several layers and positions."""
 
     def __call__(self, data: Dataset) -> States: ...
@@ -94,7 +94,7 @@ SCALING = Scaling(SHARED, SHARED, BY_COLUMN, BY_COLUMN, SHARED, SHARED)
 class Stream(eqx.Module):
     """Datasets, their targets and what is read of them, drawn step by step."""
 
-    source: Source
+    source: StateSource
     attention: Float[np.ndarray, "all_columns time"]  # α of every column
     prefix_of: Int[np.ndarray, " all_columns"]  # index of its prefix
     seed: UInt32[np.ndarray, ""]
