@@ -9,6 +9,9 @@ datasets of several kinds: as calibrated on, three times as large, every other i
 zero, and every input twice. The error is the largest difference from the textbook in
 float64, over the largest prediction or 1. Up to 1e-10 in float64 and 1e-3 in float32 it
 is precise; beyond it must warn. Ends with 1 if it is anywhere wrong without a warning.
+
+Small cases come first. A second run with the same number of datasets measures only what
+the file of results lacks; remove it after a change of the compiler.
 """
 
 import sys
@@ -35,8 +38,10 @@ from algoscope.construction.algorithms import (  # noqa: E402
 )
 from algoscope.construction.build import Construction  # noqa: E402
 from algoscope.construction.compiler.numerics import DType, numerics  # noqa: E402
+from algoscope.foundation.files import read_json  # noqa: E402
 from algoscope.model.tokens import QUERIES, example_tokens  # noqa: E402
 
+KEY = ("algorithm", "dim", "num_examples", "penalty", "dtype")
 KINDS = ("usual", "x·3", "zero rows", "twice")
 PRECISE, WARNED, SILENT = "precise", "warned", "SILENT"
 
@@ -59,7 +64,10 @@ class Options:
     """Where the results go."""
 
 
-def cases(options: Options) -> Iterator[tuple[Algorithm, int, int, float, DType]]:
+Case = tuple[Algorithm, int, int, float, DType]
+
+
+def cases(options: Options) -> Iterator[Case]:
     for dim, penalty in product(options.dims, options.penalties):
         sgd = SGD(0.5 / (dim + 2), penalty)
         for num, dtype in product(options.examples, options.dtypes):
@@ -134,7 +142,7 @@ def summary(records: list[dict[str, Any]]) -> str:
     header += ["largest error, usual data", "without a warning"]
     rows = []
     key = ("algorithm", "penalty", "dtype")
-    for group in dict.fromkeys(tuple(each[k] for k in key) for each in records):
+    for group in sorted({tuple(each[k] for k in key) for each in records}):
         own = [each for each in records if tuple(each[k] for k in key) == group]
         usual = max(each["error"] for each in own if each["kind"] == KINDS[0])
         quiet = [each["error"] for each in own if not each["warned"]]
@@ -149,13 +157,36 @@ def summary(records: list[dict[str, Any]]) -> str:
 
 
 def main(options: Options) -> int:
+    settings = {"datasets": options.datasets}
+    wanted = {_key(*case): case for case in sorted(cases(options), key=_size)}
     records: list[dict[str, Any]] = []
-    for case in cases(options):
+    if options.out.exists():
+        saved = read_json(options.out)
+        records = saved["results"] if saved["settings"] == settings else []
+    known = {tuple(each[name] for name in KEY) for each in records}
+    for key, case in wanted.items():
+        if key in known:
+            continue
         records += measure(*case, options.datasets)
         jax.clear_caches()  # a program for each size: together they exhaust the memory
-        write(options.out, {"datasets": options.datasets}, records)
-    print(summary(records))
-    return int(any(each["verdict"] == SILENT for each in records))
+        write(options.out, settings, records)
+    asked = [each for each in records if tuple(each[name] for name in KEY) in wanted]
+    print(summary(asked))
+    return int(any(each["verdict"] == SILENT for each in asked))
+
+
+def _key(
+    algorithm: Algorithm, dim: int, num: int, penalty: float, dtype: DType
+) -> tuple[str, int, int, float, str]:
+    """Return what the records of a case have in common, `KEY`."""
+    return algorithm.name, dim, num, penalty, dtype
+
+
+def _size(case: Case) -> int:
+    """Return about how much a case computes."""
+    algorithm, dim, num, *_ = case
+    width = dim if isinstance(algorithm, SGD) else dim * dim
+    return width**2 * num**2
 
 
 if __name__ == "__main__":

@@ -122,10 +122,13 @@ def _mlp_errors(
     weights = jnp.asarray(np.where(used, scale, 0), jnp.float32)
     found = []
     for layer, places in enumerate(chosen):
-        read = [
-            _whitened(states.training[layer, :, place], states.test[layer, :, place])
-            for place in places
-        ]
+        whitened = {
+            place: _whitened(
+                states.training[layer, :, place], states.test[layer, :, place]
+            )
+            for place in set(places.tolist())
+        }
+        read = [whitened[place] for place in places.tolist()]
         training, test = (
             np.stack(each)[None, None] for each in zip(*read, strict=True)
         )

@@ -1,13 +1,17 @@
 """`score`: our probes and patching, asked about learners whose insides are known."""
 
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import jax
+import numpy as np
 
 from algoscope.foundation import provenance
+from algoscope.foundation.cache import Cache
+from algoscope.foundation.files import digest_of_arrays
 from algoscope.foundation.progress import Progress, Steps, shown
 from algoscope.foundation.validation import require_choice
 from algoscope.ground_truth.causes import (
@@ -40,11 +44,11 @@ THRESHOLDS: dict[str, tuple[float, ...]] = {
 class ScoringConfig:
     """How many datasets each method gets."""
 
-    num_training: int = 2048  # on which probes are fitted
-    num_test: int = 512
-    num_pairs: int = 4  # of datasets that swap states
-    num_edits: int = 64  # whose states are edited
-    mlp_steps: int = 1000  # of Adam, that an MLP probe is trained for
+    num_training: int = 1024  # on which probes are fitted
+    num_test: int = 256
+    num_pairs: int = 2  # of datasets that swap states
+    num_edits: int = 32  # whose states are edited
+    mlp_steps: int = 500  # of Adam, that an MLP probe is trained for
 
 
 BUDGETS = {"smoke": ScoringConfig(128, 64, 2, 16, 50), "cpu": ScoringConfig()}
@@ -58,6 +62,9 @@ def score(
 ) -> GroundTruthScores:
     """Ask linear and MLP probes, swaps, edits and ablations about labelled learners.
 
+    What is found about a learner is saved in its directory. A run that was stopped
+    resumes with the next learner.
+
     Example:
         >>> import tempfile
         >>> from algoscope.ground_truth import write_ground_truth
@@ -70,15 +77,40 @@ def score(
     if isinstance(budget, str):
         require_choice("budget", budget, BUDGETS)
         budget = BUDGETS[budget]
-    start = time.perf_counter()
-    findings: list[Finding] = []
+    found: list[GroundTruthScores] = []
+    seconds = 0.0
     with shown(progress) as report, jax.enable_x64(True):
         steps = Steps(report, "scoring", len(learners))
-        for place in learners:
-            findings += _findings(LabelledLearner.load(place), budget)
+        for place in map(Path, learners):
+            labelled = LabelledLearner.load(place)
+            seconds += Cache(place).file(
+                GroundTruthScores.file,
+                _identity(labelled, budget),
+                partial(_score_one, labelled, budget, place),
+            )
+            found.append(GroundTruthScores.load(place))
             steps.add()
-    seconds = round(time.perf_counter() - start, 1)
-    return GroundTruthScores(tuple(findings), THRESHOLDS, provenance(), seconds)
+    findings = tuple(finding for each in found for finding in each.findings)
+    return GroundTruthScores(findings, THRESHOLDS, provenance(), round(seconds, 1))
+
+
+def _identity(labelled: LabelledLearner, config: ScoringConfig) -> dict[str, Any]:
+    """Return all that decides what is found about a learner."""
+    leaves = jax.tree.leaves(labelled.learner.transformer)
+    arrays = {str(number): np.asarray(leaf) for number, leaf in enumerate(leaves)}
+    return {
+        "config": asdict(config),
+        "weights": digest_of_arrays(arrays),
+        "labels": digest_of_arrays(labelled.values),
+        "versions": provenance(),
+    }
+
+
+def _score_one(labelled: LabelledLearner, config: ScoringConfig, place: Path) -> None:
+    """Score one learner, and save what was found in its directory."""
+    findings = tuple(_findings(labelled, config))
+    GroundTruthScores(findings, THRESHOLDS, provenance(), 0.0).save(place)
+    jax.clear_caches()  # every learner has its own programs, which fill the memory
 
 
 def _findings(labelled: LabelledLearner, config: ScoringConfig) -> Iterator[Finding]:

@@ -34,6 +34,7 @@ from algoscope.construction.algorithms import (
     Ridge,
     ScanSGD,
 )
+from algoscope.construction.algorithms.recursive import SquareRootRidge
 from algoscope.construction.compiler.compile import Compiled, arrange, compile_program
 from algoscope.construction.compiler.numerics import DType, numerics
 from algoscope.construction.language.interpreter import predictions
@@ -153,6 +154,7 @@ def test_every_prefix_is_predicted_as_the_textbook_does(name):
         ScanSGD(0.03, penalty=0.2),
         Kaczmarz(0.5),
         Ridge(2.0),
+        Ridge(1e-3).suited("float64"),
         OneExampleRidge(2.0),
         RLS(0.5, forgetting=0.8),
         GD(0.02, steps=3, penalty=0.5),
@@ -239,11 +241,17 @@ def test_sizes_depend_on_the_number_of_steps_as_the_formulas_do(steps):
 
 @pytest.mark.parametrize(
     "algorithm",
-    [SGD(penalty=0.1), LoopedSGD(penalty=0.1), ScanSGD(penalty=0.1), RLS(0.1, 1.0)],
+    [
+        SGD(penalty=0.1),
+        LoopedSGD(penalty=0.1),
+        ScanSGD(penalty=0.1),
+        RLS(0.1, 1.0),
+        Ridge(1e-3).suited("float64"),
+    ],
     ids=repr,
 )
 def test_sizes_depend_on_the_penalty_as_the_formulas_do(algorithm):
-    for dim, num_examples in ((1, 1), (2, 2), (2, 3), (3, 5)):
+    for dim, num_examples in ((1, 1), (2, 1), (2, 2), (2, 3), (3, 5)):
         check_sizes(algorithm, dim, num_examples)
 
 
@@ -319,6 +327,15 @@ def test_a_symmetric_matrix_is_written_out_from_its_triangle(rng):
     triangle = square[np.triu_indices(3)]
     np.testing.assert_array_equal(symmetric(3) @ triangle, square.ravel())
     np.testing.assert_array_equal(upper(3) @ square.ravel(), triangle)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_ridge_takes_a_square_root_where_its_penalty_is_small(dtype):
+    assert Ridge(0.1).suited(dtype) == Ridge(0.1)
+    root = Ridge(1e-3).suited(dtype)
+    assert isinstance(root, SquareRootRidge)
+    assert root.suited(dtype) == root
+    assert (root.name, root.parameters) == ("ridge", {"penalty": 1e-3})
 
 
 def test_attention_takes_a_smaller_scale_in_float32_unless_one_is_asked_for():

@@ -6,6 +6,7 @@ and the transformer.
 """
 
 import re
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -324,3 +325,16 @@ def test_rules_that_do_not_fit_are_refused():
         asc.compile(lambda w, x, y: w, dim=2, num_examples=2)
     with refuses(InvalidValueError, "`dim` must be given, got none."):
         asc.compile(rules()["sgd"], num_examples=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted({*NAMES} - {"polynomial_ridge"}))
+def test_a_rule_of_eight_dimensions_is_compiled_in_ten_seconds(name):
+    """But polynomial ridge regression: it has 44 features there, and P 990 numbers."""
+    start = time.process_time()
+    made = compiled(name, 8, 20, "float64")
+    assert time.process_time() - start < 10
+    tokens = draw(name, 8, 20, seed=1)
+    expected = run_rule(rules()[name], tokens)[..., 0]
+    found = outputs(made.transformer, tokens)[:, ::2]
+    assert error(found, expected) < FLOAT64

@@ -218,14 +218,38 @@ def test_unknown_models_and_formats_are_rejected(capsys, tmp_path):
     assert not out.exists()
 
 
-def test_onnx_computes_the_same(rng, tmp_path):
+def onnx_session(path: Path):
+    """Return a function that runs a graph, or skip the test without the packages."""
     for name in ("torch", "onnx", "onnxscript", "onnxruntime"):
         pytest.importorskip(name, reason=f"no {name} here: ONNX is not checked")
     import onnxruntime  # pyright: ignore[reportMissingImports]
 
+    return onnxruntime.InferenceSession(path)
+
+
+# onnxruntime has no erf in float64, and gelu_tanh gets constants of float32.
+@pytest.mark.parametrize(
+    ("dtype", "activation", "off"),
+    [("float32", "gelu", 1e-4), ("float64", "silu", 1e-11)],
+)
+def test_onnx_runs_constructions_whose_mlps_differ_in_width(
+    dtype, activation, off, tmp_path
+):
+    pytest.importorskip("onnxscript", reason="no onnxscript here: ONNX is not checked")
+    learner = asc.build("ridge", 1, 2, dtype=dtype, activation=activation)
+    assert len(set(learner.transformer.layers.inner_sizes or ())) > 1
+    out = asc.export(learner, tmp_path, to="onnx")
+    tokens = example_tokens(1, 2, 3, seed=1).astype(dtype)
+    output, *_ = onnx_session(out / "model.onnx").run(None, {"tokens": tokens})
+    expected = run_in_jax(learner.transformer, jnp.asarray(tokens)).output
+    np.testing.assert_allclose(output, expected, rtol=0, atol=off)
+
+
+def test_onnx_computes_the_same(rng, tmp_path):
+    pytest.importorskip("onnxscript", reason="no onnxscript here: ONNX is not checked")
     learner = InContextLearner(draw_transformer(rng, MODERN, "float32"), "mine")
     out = asc.export(learner, tmp_path, to="onnx")
-    session = onnxruntime.InferenceSession(out / "model.onnx")
+    session = onnx_session(out / "model.onnx")
     for shape in ((1, 1), (2, 3), (5, 9)):
         tokens = np.asarray(draw_tokens(rng, shape[0], time=shape[1]), np.float32)
         found = session.run(None, {"tokens": tokens})

@@ -1,5 +1,6 @@
 """Scores: probes and patching are right about what is known."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,6 +41,18 @@ def test_an_mlp_reads_what_is_held_and_more(written):
     at_input = {c.what: c.says for c in held if c.layer == 0}
     assert says[MLP, "w2", 0] < 0.9
     assert not at_input.keys() & {"w2"}
+
+
+def test_a_learner_is_scored_once(found, written, monkeypatch):
+    def again(*_):
+        raise AssertionError("scored again")
+
+    module = sys.modules[score.__module__]
+    monkeypatch.setattr(module, "_findings", again)
+    place = written / "gd-d2-n4"
+    assert score([place], "smoke", progress=False).findings == found.findings
+    with pytest.raises(AssertionError, match="scored again"):
+        score([place], "cpu", progress=False)
 
 
 def test_what_is_absent_has_its_reason(found):

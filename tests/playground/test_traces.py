@@ -64,35 +64,44 @@ def test_the_interpreter_agrees_on_every_algorithm(page, name):
         )
 
 
-def traced(family: str, dim: int, x, y) -> list[TracedStep]:
-    """Return the trace in Python of a construction with its usual parameters."""
+def traced(family: str, dim: int, x, y, penalty: float = 0.1) -> list[TracedStep]:
+    """Return the trace in Python of a construction with its usual learning rate."""
     if family == "theorem 1":
         chain = theorem_1(dim, np.full(dim, START), 0.05, 0.1)
         return trace_chain(chain, numerics(), x, y[:-1])
     if family == "theorem 2":
         return trace_chain(theorem_2(dim, 0.1), numerics(), x, y[:-1])
-    algorithm = SGD(0.05, 0.0) if family == "sgd" else Ridge(0.1)
+    algorithm = SGD(0.05, 0.0) if family == "sgd" else Ridge(penalty)
     compiled = Construction(algorithm, dim, EXAMPLES).compile()
     tokens = np.asarray(encode_context(jnp.asarray(x), jnp.asarray(y)))[None]
     return trace_program(compiled, compiled.transformer, tokens)
 
 
 @pytest.mark.parametrize(
-    ("family", "dim"), [("theorem 1", 1), ("theorem 2", 2), ("sgd", 2), ("ridge", 1)]
+    ("family", "dim", "changed"),
+    [
+        ("theorem 1", 1, {}),
+        ("theorem 2", 2, {}),
+        ("sgd", 2, {}),
+        ("ridge", 1, {}),
+        ("ridge", 1, {"λ": 0.01}),  # which has a program of its own
+    ],
 )
-def test_a_trace_in_the_page_is_that_of_python(page, rng, family, dim):
+def test_a_trace_in_the_page_is_that_of_python(page, rng, family, dim, changed):
     prepared = [each for d in (1, 2) for each in constructions(d)]
     (index,) = (
         place
         for place, each in enumerate(prepared)
         if (each["family"], each["dim"]) == (family, dim)
-        and all(each["usual"][k] == v for k, v in each["parameters"].items())
+        and all(
+            (each["usual"] | changed)[k] == v for k, v in each["parameters"].items()
+        )
     )
     examples = 1 if family.startswith("theorem") else EXAMPLES - 1
     x = rng.normal(size=(examples + 1, dim))
     y = np.append(x[:-1] @ rng.normal(size=dim), 0.0)
     steps = page.evaluate(TRACE, [index, x.tolist(), y.tolist()])
-    expected = traced(family, dim, x, y)
+    expected = traced(family, dim, x, y, *changed.values())
     assert [each["label"] for each in steps] == [each.label for each in expected]
     for found, wanted in zip(steps, expected, strict=True):
         names = [each["name"] for each in found["registers"]]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from jaxtyping import Float
 
 from algoscope import predictors
 from algoscope.construction.algorithms.algorithm import Algorithm, zeros
@@ -100,16 +101,103 @@ class RLS(Algorithm):
 class Ridge(RLS):
     """Ridge regression by the Sherman-Morrison formula, in the form of a gain.
 
-    Nothing is forgotten: w is (XᵀX + λI)⁻¹XᵀY after every example.
+    Nothing is forgotten: w is (XᵀX + λI)⁻¹XᵀY after every example. For a small λ it is
+    compiled in another form, `SquareRootRidge`.
     """
 
     forgetting: ClassVar[float] = 1.0  # pyright: ignore[reportIncompatibleVariableOverride]
+    small: ClassVar[float] = 0.1  # penalties below it take the square root
     name: ClassVar[str] = "ridge"
 
     @property
     def reference(self):
         """The textbook ridge regression."""
         return predictors.ridge(self.penalty)
+
+    def suited(self, dtype: DType) -> "Ridge":
+        """Return the form that is precise with its penalty."""
+        return SquareRootRidge(self.penalty) if self.penalty < self.small else self
+
+
+@dataclass(frozen=True)
+class SquareRootRidge(Ridge):
+    """Ridge regression that keeps a square root of P = RᵀR, for small penalties.
+
+    P starts as I and shrinks to λ(XᵀX)⁻¹. Products near 1 are off by some eps, and the
+    gain divides what is left of that in P by λ. In R it is divided by √λ only.
+
+    v = Rx,  s = λ + ‖v‖²,  ν = 1 + √(λ/s),  t = Rᵀv / ν√s,
+    R ← R − vtᵀ/√s,  w ← w + tν (y − wᵀx)/√s,  R₀ = I  (Potter and Stern 1963)
+    """
+
+    def suited(self, dtype: DType) -> "Ridge":
+        """Return itself."""
+        return self
+
+    def examples(
+        self,
+        dim: int,
+        num_examples: int,
+        num_datasets: int | None = None,
+        seed: int = 0,
+    ) -> Float[np.ndarray, "datasets time token"]:
+        """Return datasets; of those to calibrate on, half lack half of the examples.
+
+        R then stays large for longer, as with inputs that are repeated or zero.
+        """
+        usual = super().examples(dim, num_examples, num_datasets, seed)
+        if num_datasets is not None:
+            return usual
+        fewer = usual.copy()
+        dropped = np.random.default_rng(seed).random((len(usual), num_examples)) < 0.5
+        fewer[:, :-1] *= np.where(dropped, 0, 1).repeat(2, axis=1)[..., None]
+        return np.concatenate([usual, fewer])
+
+    def program(self, dim: int, num_examples: int) -> Program:
+        """Return four layers per example: v and wᵀx; both over √s and s; t; R and w.
+
+        The third divides products by ν², so one of their factors has ν already.
+        """
+        program = Program(dim, num_examples)
+        d, root = dim, np.sqrt(self.penalty)
+        one = program.position("1", np.ones((program.time, 1)))
+        w, factor = zeros(d), constant(np.eye(d).ravel())
+        for k in range(num_examples):
+            x, y = program.example(k)
+            both = program.apply(join([factor, w]), x, name=f"v{k + 1}, w·x{k + 1}")
+            v, error = both[:d], y - both[d:]
+            norm, parts = join([constant(root), v]), join([v, error])
+            short = program.divide(join([parts, one]), norm, f"v{k + 1}/√s")
+            shorter = program.multiply(
+                parts, one.repeat(d + 1), norm=norm, name=f"v{k + 1}/s"
+            )
+            v, more = short[:d], short[:-1] + root * shorter  # more = ν (v, error)/√s
+            scale = 1 + root * short[-1:]
+            name = f"t{k + 1}"
+            if k == 0:  # R is the identity
+                gain = program.divide(v, scale, name)
+            else:
+                sums = np.kron(np.ones((1, d)), np.eye(d))
+                gain = program.multiply(
+                    factor, more[:d].stretch(d), sums, norm=scale, name=name
+                )
+            if k + 1 < num_examples:
+                p, q = v.stretch(d), gain.repeat(d)
+                mix = -np.eye(d * d)
+                factor = program.multiply(p, q, mix, into=factor, name=f"R{k + 1}")
+            w = program.multiply(gain, more[d:].repeat(d), into=w, name=f"w{k + 1}")
+        program.predict(program.dot(w, program.x, "prediction"))
+        return program
+
+    def hidden_size(self, dim: int, num_examples: int) -> int:
+        """Return d² + 7d + 13, and 7d + 10 for one example: it needs no R.
+
+        Token, code, pads for the norm's d + 1 components and reference are 3d + 7; then
+        R and w; 1; v and error over √s, and over s; t or x. For d = 1 y takes a row.
+        """
+        if num_examples == 1:
+            return max(7 * dim + 10, 18)
+        return dim**2 + 7 * dim + 13
 
 
 @dataclass(frozen=True)
