@@ -26,7 +26,7 @@ from algoscope.foundation.validation import require_at_least, require_choice
 from algoscope.identification.evidence import broken_symmetries, gather_evidence
 from algoscope.identification.families import families_with
 from algoscope.identification.family import Family
-from algoscope.identification.fitting import Scan, fit_families, refine
+from algoscope.identification.fitting import CLEAR, Scan, fit_families, polish
 from algoscope.identification.hypothesis import Hypothesis
 from algoscope.identification.observations import Observations
 from algoscope.identification.result import Identification, Statement
@@ -200,6 +200,12 @@ class _Inquiry:
             seen = self.fitted.only(*views[domain])
             sample = seen.take(spread(len(seen.x), FITTED))
             hypotheses, scans = fit_families(sample, progress, self.families)
+            for others, _ in fits.values():  # on more data, odd answers mislead less
+                pairs = zip(hypotheses, others, strict=True)
+                hypotheses = [
+                    min(pair, key=lambda h: Score.of(h, seen).distance)
+                    for pair in pairs
+                ]
             fits[domain] = (self._sharpen(hypotheses, seen, tested), scans)
             scored = [Score.of(h, seen) for h in fits[domain][0]]
             if any(score.is_same(floor) for score in scored):
@@ -255,14 +261,17 @@ class _Inquiry:
         """Return the hypotheses, the nearest fitted again to more of what was seen.
 
         Datasets on which they fit worst are left out: a solver may have failed there.
+        These may have misled the number of steps too, so it is varied again.
         """
         test = tested.only(*dict.fromkeys(seen.suite))
         order = np.argsort([Score.of(h, test).distance for h in hypotheses])
-        found = list(hypotheses)
+        found, nearest = list(hypotheses), np.inf
         for i in order[:CONTENDERS]:
-            found[i] = refine(
-                found[i], seen.take(best_fitted(Score.of(found[i], seen)))
-            )[1]
+            score = Score.of(found[i], seen)
+            kept = seen.take(best_fitted(score))
+            start = (score.distance, found[i])
+            loss, found[i] = polish([start], kept, max(nearest, CLEAR))
+            nearest = min(nearest, loss)
         return found
 
     def _contested(self, hypotheses: list[Hypothesis], tested: Observations) -> Probes:
