@@ -212,7 +212,7 @@ def _nearest(scores: list[Score]) -> list[Score]:
 
 
 def tied_families(ranked: list[Score], floor: Floor) -> list[Score]:
-    """Return the nearest of each other family that cannot be told from the winner.
+    """Return, for each family that is tied with the winner, its nearest member.
 
     A family that is nearer than a winner, which is simpler or not at the end of its
     range, is among them.
