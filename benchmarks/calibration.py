@@ -26,10 +26,11 @@ import tyro
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from report import RESULTS, markdown, note
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 
 import algoscope
-from algoscope.adapters import FunctionPredictor
+from algoscope import InContextLearner
+from algoscope.adapters import EstimatorPredictor, FunctionPredictor
 from algoscope.foundation.plotting import COLORS, save_figure
 from algoscope.identification import identify
 from algoscope.identification.confidence import features
@@ -52,6 +53,8 @@ class Options:
     """Only summarize and draw what was written."""
     fit: bool = False
     """Print the numbers for `confidence.py`, from the draws that they were set on."""
+    times: bool = False
+    """Only print the CPU time of `identify`, when everything is compiled."""
     out: Path = RESULTS / "calibration.jsonl"
     """Where the lines go."""
 
@@ -105,6 +108,21 @@ def ask(number: int, seed: int) -> dict:
         "noise": found.noise,
         "seconds": time.process_time() - start,
     }
+
+
+def time_targets() -> None:
+    """Print the CPU seconds of a second `identify` in the same process."""
+    ridge = EstimatorPredictor(Ridge(alpha=0.3))
+    targets = (
+        ("linear-d8", InContextLearner.from_pretrained("linear-d8"), None),
+        ("Ridge(alpha=0.3), d = 4", ridge, algoscope.LinearRegression(4)),
+    )
+    for name, target, task in targets:
+        identify(target, task, progress=False)
+        start = time.process_time()
+        found = identify(target, task, progress=False)
+        seconds = time.process_time() - start
+        print(f"{name}: {seconds:.1f} s CPU, {found.num_questions:,} questions")
 
 
 def fit(records: list[dict]) -> None:
@@ -261,6 +279,9 @@ def read(path: Path) -> list[dict]:
 
 
 def main(options: Options) -> None:
+    if options.times:
+        time_targets()
+        return
     if options.fit:
         fit(read(RESULTS / "calibration_tuning.jsonl"))
         return
