@@ -7,6 +7,12 @@ that is noisy, rounded, silent for some n, or does something else on one kind of
 import numpy as np
 from truths import Rng, Truth, extremes, log_uniform, members, outsiders
 
+import algoscope
+from algoscope.identification.scores import EXACT
+from algoscope.identification.suites import SUITES, draw_probes
+
+NEW_DATASETS, NEW_SEED = 256, 2**20  # to compare a box with its parts
+
 
 def mixtures(rng: Rng, d: int, n: int) -> Truth:
     """A weighted mean of two algorithms: none, or one of the two.
@@ -25,6 +31,7 @@ def mixtures(rng: Rng, d: int, n: int) -> Truth:
         one.families | two.families | {"shrunken"},
         none_is_right=True,
         can_be="zero" in one.families | two.families,
+        parts=(one, two),
     )
 
 
@@ -44,6 +51,7 @@ def switches(rng: Rng, d: int, n: int) -> Truth:
         none_is_right=True,
         can_be=False,
         switch=(at, first, second),
+        parts=(one, two),
     )
 
 
@@ -84,10 +92,7 @@ def partial_boxes(rng: Rng, d: int, n: int) -> Truth:
 
 
 def conditional(rng: Rng, d: int, n: int) -> Truth:
-    """A member that does something else on one kind of data.
-
-    The mean of the labels does not differ from itself on shifted inputs.
-    """
+    """A member that does something else on one kind of data."""
     one = members(rng, d, n)
 
     def outlier(x, y, q):
@@ -109,7 +114,8 @@ def conditional(rng: Rng, d: int, n: int) -> Truth:
         kind,
         one.families,
         none_is_right=True,
-        can_be=kind is shifted and "mean" in one.families,
+        can_be=False,
+        parts=(one,),
     )
 
 
@@ -124,6 +130,27 @@ GROUPS = (
     (conditional, 0.1),
     (outsiders, 0.16),
 )
+
+
+def equals_a_part(truth: Truth, verdicts: set[str], d: int, n: int) -> bool:
+    """Return whether a box gives the answers of a named part of it to new questions.
+
+    Neighbors with k ≥ 4 up to n = 4, then the mean, are the mean at every n; and the
+    mean does not differ from itself on shifted inputs.
+    """
+    task = algoscope.LinearRegression(d)
+    sizes = {"sizes": (NEW_DATASETS,), "num_examples": n + 1, "seed": NEW_SEED}
+    (asked,) = draw_probes(SUITES, task, **sizes)
+    return any(
+        all(
+            (part.box(x[:i], y[:i], x[i]) - truth.box(x[:i], y[:i], x[i])) ** 2
+            <= EXACT * np.mean(y**2)
+            for x, y in zip(asked.x, asked.y, strict=True)
+            for i in range(1, n + 1)
+        )
+        for part in truth.parts
+        if part.families & verdicts
+    )
 
 
 def draw(number: int, seed: int) -> tuple[Truth, int, int]:

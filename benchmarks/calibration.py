@@ -1,13 +1,14 @@
 """How often is `identify` right when it is sure? Boxes of no family's grid.
 
-    python benchmarks/calibration.py --boxes 300 --seed 7119
+    python benchmarks/calibration.py
 
 Draws black boxes (`boxes.py`), asks `identify` about each and writes one line per box
 to results/calibration.jsonl; a run that was stopped resumes where it ended. Then it
 prints the tables of docs/identification.md and draws the figures in docs/images.
 
-The numbers of `algoscope/identification/confidence.py` were set on another draw, which
-is saved in results/calibration_tuning.jsonl; `--fit` prints them.
+The numbers of `algoscope/identification/confidence.py` were set on two other draws, as
+they were measured when they were new, in results/calibration_tuning.jsonl; `--fit`
+prints them.
 """
 
 import json
@@ -15,7 +16,7 @@ import sys
 import time
 import warnings
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
 
@@ -25,10 +26,11 @@ import tyro
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from report import RESULTS, markdown, note
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 
 import algoscope
-from algoscope.adapters import FunctionPredictor
+from algoscope import InContextLearner
+from algoscope.adapters import EstimatorPredictor, FunctionPredictor
 from algoscope.foundation.plotting import COLORS, save_figure
 from algoscope.identification import identify
 from algoscope.identification.confidence import features
@@ -43,14 +45,16 @@ IMAGES = Path(__file__).parent.parent / "docs" / "images"
 class Options:
     """Ask `identify` about boxes that are not on its grids."""
 
-    boxes: int = 300
+    boxes: int = 500
     """How many boxes."""
-    seed: int = 7119
+    seed: int = 20261
     """Seed of the draw."""
     summary: bool = False
     """Only summarize and draw what was written."""
     fit: bool = False
-    """Print the numbers for `confidence.py`, from the draw that they were set on."""
+    """Print the numbers for `confidence.py`, from the draws that they were set on."""
+    times: bool = False
+    """Only print the CPU time of `identify`, when everything is compiled."""
     out: Path = RESULTS / "calibration.jsonl"
     """Where the lines go."""
 
@@ -71,6 +75,10 @@ def ask(number: int, seed: int) -> dict:
         )
     main = found.statements[0]
     other = main.runner_up
+    named = {found.verdict, *found.ties}
+    if found.relation == "is" and not truth.can_be:
+        same = boxes.equals_a_part(truth, named, dim, num_examples)
+        truth = replace(truth, can_be=same)
     return {
         "seed": seed,
         "number": number,
@@ -86,6 +94,7 @@ def ask(number: int, seed: int) -> dict:
         "domain": found.domain,
         "nearest": main.nearest.name,
         "distance": found.distance,
+        "unexplained": main.unexplained,
         "suites": found.suites,
         "fails": len(main.fails_on),
         "next": [other.name, other.distance] if other else None,
@@ -101,6 +110,21 @@ def ask(number: int, seed: int) -> dict:
     }
 
 
+def time_targets() -> None:
+    """Print the CPU seconds of a second `identify` in the same process."""
+    ridge = EstimatorPredictor(Ridge(alpha=0.3))
+    targets = (
+        ("linear-d8", InContextLearner.from_pretrained("linear-d8"), None),
+        ("Ridge(alpha=0.3), d = 4", ridge, algoscope.LinearRegression(4)),
+    )
+    for name, target, task in targets:
+        identify(target, task, progress=False)
+        start = time.process_time()
+        found = identify(target, task, progress=False)
+        seconds = time.process_time() - start
+        print(f"{name}: {seconds:.1f} s CPU, {found.num_questions:,} questions")
+
+
 def fit(records: list[dict]) -> None:
     """Print the numbers of `confidence.py`: rates, and a logistic regression."""
     for relation in ("is", "none"):
@@ -108,9 +132,12 @@ def fit(records: list[dict]) -> None:
         rate = (right + 1) / (said + 2)  # the rule of succession
         print(f"{relation}: {right} of {said} right, {rate:.3f}")
     said = [r for r in records if r["relation"] == "behaves like"]
-    z = [features(r["distance"], r["domain"], r["fails"]) for r in said]
+    z = [features(r["unexplained"], r["domain"], r["fails"]) for r in said]
     model = LogisticRegression(C=1.0).fit(np.array(z), [r["right"] for r in said])
+    chances = model.predict_proba(np.array(z))[:, 1]
+    sure = count(r for r, p in zip(said, chances, strict=True) if p >= SURE)
     print("behaves like: {} of {} right".format(*count(said)))
+    print(f"HIGHEST = {(sure[0] + 1) / (sure[1] + 2):.2f} ({sure[0]} of {sure[1]})")
     print(f"OFFSET = {model.intercept_[0]:.3f}")
     print(f"SLOPES = ({', '.join(f'{b:.3f}' for b in model.coef_[0])})")
 
@@ -252,6 +279,9 @@ def read(path: Path) -> list[dict]:
 
 
 def main(options: Options) -> None:
+    if options.times:
+        time_targets()
+        return
     if options.fit:
         fit(read(RESULTS / "calibration_tuning.jsonl"))
         return

@@ -4,7 +4,7 @@ A truth says which family names are right, whether "none" is right, and whether 
 be said. The algorithms are plain NumPy functions (`plain_algorithms.py`).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from plain_algorithms import (
@@ -32,7 +32,7 @@ Rng = np.random.Generator
 
 @dataclass(frozen=True)
 class Truth:
-    """A box, and what may be said about it."""
+    """A box, and what may be said about it; `parts` are what it is made of."""
 
     group: str
     name: str
@@ -41,7 +41,7 @@ class Truth:
     none_is_right: bool = False
     can_be: bool = True  # whether "is" is right
     switch: tuple[int, str, str] | None = None
-    parameters: dict[str, float] = field(default_factory=dict)
+    parts: tuple["Truth", ...] = ()
 
     def is_right(self, relation: str, verdict: str, ties: list[str]) -> bool:
         """Return whether a statement about the box is right."""

@@ -206,6 +206,7 @@ class Counted:
     def __init__(self, box: BlackBox, progress: Progress):
         self.box, self.progress = box, progress
         self.done = self.total = 0  # answered and asked, over all calls
+        self.planned = 0  # what will be asked in the end, if it is known
 
     @property
     def name(self) -> str:
@@ -221,7 +222,8 @@ class Counted:
     def report(self, count: int) -> None:
         """Report so many more answers."""
         self.done += count
-        self.progress(f"asking {self.name}", self.done, self.total)
+        total = max(self.total, self.planned)
+        self.progress(f"asking {self.name}", self.done, total)
 
 
 class CountedBatches(Counted):

@@ -37,20 +37,20 @@ INK, PAPER, FRAME, FAINT = "#000000", "#ffffff", "#cccccc", "#bfbfbf"  # of all 
 # Text on a colored cell, which stays as it is on dark paper.
 ON_BRIGHT, ON_DARK = "#101010", "#fafafa"
 
-# The place of an algorithm in `COLORS` and `MARKERS`; names end before a parenthesis.
+# The place of an algorithm in `COLORS` and `MARKERS`; names end before a parenthesis,
+# and spaces, underscores and capitals do not count.
 ALGORITHMS = {
     "ols": 0,
     "minimumnorm": 0,
     "ridge": 1,
-    "fitted ridge": 1,
+    "fittedridge": 1,
     "gd": 2,
     "optimalgd": 2,
-    "fitted gd": 2,
+    "fittedgd": 2,
     "sgd": 3,
     "knn": 4,
     "newton": 5,
     "conjugategradients": 6,
-    "conjugate gradients": 6,
     "cg": 6,
 }
 MARKERS = ("o", "s", "^", "v", "D", "P", "X")  # one for each color
@@ -88,6 +88,8 @@ def color_of(algorithm: str) -> str:
     Example:
         >>> color_of("OLS") == color_of("ols") == COLORS[0]
         True
+        >>> color_of("conjugate_gradients(steps=3)") == color_of("CG")
+        True
     """
     return COLORS[ALGORITHMS[_algorithm(algorithm)]]
 
@@ -121,7 +123,7 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 
 def _algorithm(name: str) -> str:
-    return name.partition("(")[0].strip().lower()
+    return name.partition("(")[0].lower().replace("_", "").replace(" ", "")
 
 
 def label_lines(axes: Axes, size: float = LABEL_SIZE) -> None:

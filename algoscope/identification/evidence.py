@@ -37,6 +37,18 @@ def broken_symmetries(evidence: dict[str, Any]) -> dict[str, float]:
     return found
 
 
+def num_questions(
+    predictor: Predictor | BlackBox, spans: list[tuple[str, int, int]]
+) -> int:
+    """Return how many questions `gather_evidence` asks a black box."""
+    count = BLACK_BOX_DATASETS if is_slow(predictor) else DATASETS
+    n = spans[-1][2]
+    short = min(MOST_INFLUENCES, n)
+    # Implied weights, two answers for each influence, and eight for the symmetries,
+    # one of which has no room at the last n.
+    return count * (len(spans) + short * (short + 1) + 8 * n - 1)
+
+
 def gather_evidence(
     predictor: Predictor | BlackBox,
     hypothesis: Hypothesis,

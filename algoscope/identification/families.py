@@ -28,10 +28,12 @@ from algoscope.identification.family import (
 from algoscope.identification.prefixes import Prefixes
 
 PENALTY = Parameter("penalty", 1e-6, 1e4)
+RIDGE_PENALTY = Parameter("penalty", 1e-6, 1e8)  # to where it equals `zero` or `mean`
 SPARSE_PENALTY = Parameter("penalty", 1e-4, 1e1)
 RATE = Parameter("learning_rate", 1e-5, 1.0)
 MEAN_RATE = Parameter("learning_rate", 1e-3, 2.0)
 BANDWIDTH = Parameter("bandwidth", 0.05, 20.0)
+SMOOTHING_BANDWIDTH = Parameter("bandwidth", 0.05, 1e3)  # to where it equals `mean`
 MOMENTUM = Parameter("momentum", 0.0, 0.99, "linear")
 FACTOR = Parameter("factor", 0.05, 3.0)
 PENALTY_FROM_ZERO = Parameter("penalty", 0.0, 1e1, "from zero")
@@ -44,11 +46,14 @@ FAMILIES: tuple[Family, ...] = (
     Family("average", filtered(filters.average)),
     Family("ols", filtered(filters.ols)),
     Family("ols", filtered(filters.ols, intercept=True), fixed=INTERCEPT),
-    Family("ridge", filtered(filters.ridge), (PENALTY,)),
+    Family("ridge", filtered(filters.ridge), (RIDGE_PENALTY,)),
     Family(
-        "ridge", filtered(filters.ridge, intercept=True), (PENALTY,), fixed=INTERCEPT
+        "ridge",
+        filtered(filters.ridge, intercept=True),
+        (RIDGE_PENALTY,),
+        fixed=INTERCEPT,
     ),
-    Family("ridge", filtered(filters.mean_ridge), (PENALTY,), fixed=MEAN_LOSS),
+    Family("ridge", filtered(filters.mean_ridge), (RIDGE_PENALTY,), fixed=MEAN_LOSS),
     Family(
         "optimal_gd",
         filtered(filters.optimal_gd),
@@ -60,7 +65,7 @@ FAMILIES: tuple[Family, ...] = (
         choices=kernels.neighbor_choices,
         tie_breaks=({"latest_first": True},),
     ),
-    Family("nadaraya_watson", kernels.nadaraya_watson, (BANDWIDTH,)),
+    Family("nadaraya_watson", kernels.nadaraya_watson, (SMOOTHING_BANDWIDTH,)),
     Family("sgd", passes.sgd(power=0.0), (RATE,)),
     Family("sgd", passes.sgd(power=0.0), (RATE, PENALTY_FROM_ZERO)),
     Family("sgd", passes.sgd(), (RATE, Parameter("power", 0.0, 1.0, "linear"))),

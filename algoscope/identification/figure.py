@@ -1,7 +1,7 @@
 """Pictures: of an identification, and of whether it survives."""
 
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from algoscope.foundation.plotting import (
-    COLORS,
-    STYLES,
+    Look,
     ResultFigure,
+    looks,
     owner_of,
     plain_name,
 )
@@ -46,25 +46,20 @@ def identification_figure(found: "Identification", axes: Axes | None = None) -> 
     return figure
 
 
-def _line(place: int) -> dict:
-    return {
-        "color": COLORS[place % len(COLORS)],
-        "ls": STYLES[place % len(STYLES)],
-        "lw": 2.2 if place == 0 else 1.2,
-    }
+def _lines(shown: "list[Candidate]") -> list[dict[str, Any]]:
+    """Return how each hypothesis is drawn, the first one bold."""
+    found = [look.line for look in looks([each.name for each in shown]).values()]
+    return [line | {"lw": 2.4 if i == 0 else 1.2} for i, line in enumerate(found)]
 
 
 def _draw_suites(axes: Axes, found: "Identification", shown: "list[Candidate]") -> None:
     """Draw ρ of each hypothesis on every kind of data."""
     named = found.statements[0]
     names = list(named.suites)
-    for place, each in enumerate(shown):
-        known = named.suites if place == 0 else each.suites
+    for each, line in zip(shown, _lines(shown), strict=True):
+        known = named.suites if each is named.nearest else each.suites
         values = [max(known.get(name, np.nan), SMALLEST) for name in names]
-        label = plain_name(each.name)
-        axes.plot(
-            values, range(len(names)), marker="o", ms=4, label=label, **_line(place)
-        )
+        axes.plot(values, range(len(names)), label=plain_name(each.name), **line)
     axes.axvline(found.limit, color="0.5", lw=0.8, ls="--")
     axes.set_xscale("log")
     axes.set_yticks(range(len(names)), [KINDS[name] for name in names], fontsize=8)
@@ -75,9 +70,9 @@ def _draw_suites(axes: Axes, found: "Identification", shown: "list[Candidate]") 
 
 def _draw_n(axes: Axes, found: "Identification", shown: "list[Candidate]") -> None:
     """Draw ρ of each hypothesis after n examples."""
-    for place, each in enumerate(shown):
+    for each, line in zip(shown, _lines(shown), strict=True):
         values = np.maximum(np.array(each.per_n[1:], float), SMALLEST)
-        axes.plot(range(1, len(each.per_n)), values, **_line(place))
+        axes.plot(range(1, len(each.per_n)), values, **line)
     if found.changes_at is not None:
         axes.axvline(found.changes_at + 0.5, color="0.3", lw=0.8)
     axes.axhline(found.limit, color="0.5", lw=0.8, ls="--")
@@ -91,14 +86,9 @@ def _draw_n(axes: Axes, found: "Identification", shown: "list[Candidate]") -> No
 def _draw_answers(axes: Axes, found: "Identification") -> None:
     """Draw the predictor's answers against those of the named hypothesis."""
     answers = found.answers
-    axes.plot(
-        answers["hypothesis"],
-        answers["predictor"],
-        ".",
-        ms=4,
-        alpha=0.5,
-        color=COLORS[0],
-    )
+    (look,) = looks([found.nearest.name]).values()
+    dots: dict[str, Any] = {"ms": 4, "alpha": 0.5, "color": look.color}
+    axes.plot(answers["hypothesis"], answers["predictor"], ".", **dots)
     both = np.array([*answers["hypothesis"], *answers["predictor"]], float)
     both = both[np.isfinite(both)]
     if both.size:
@@ -118,17 +108,19 @@ def survival_figure(found: "Survival", axes: Axes | None = None) -> Figure:
         (name, list(each)) for name, each in groupby(found.distances, lambda d: d.shift)
     ]
     if axes is not None:
-        for place, (name, each) in enumerate(groups):
+        lines = looks([name for name, _ in groups])
+        for name, each in groups:
             values = [max(d.distance, SMALLEST) for d in each]
-            axes.plot(values, ".-", label=name, color=COLORS[place % len(COLORS)])
+            axes.plot(values, label=name, **lines[name].line)
         axes.set_yscale("log")
         axes.legend(fontsize=6)
         return owner_of(axes)
     rows = -(-len(groups) // COLUMNS)
     figure = ResultFigure(figsize=(12, 2.5 * rows), layout="constrained")
     panels = figure.subplots(rows, COLUMNS, sharey=True, squeeze=False)
+    (look,) = looks([found.algorithm]).values()
     for panel, (name, each) in zip(panels.ravel(), groups, strict=False):
-        _draw(panel, name, each, found.limit)
+        _draw(panel, name, each, found.limit, look)
     for panel in panels.ravel()[len(groups) :]:
         panel.set_visible(False)
     for row in panels:
@@ -138,12 +130,14 @@ def survival_figure(found: "Survival", axes: Axes | None = None) -> Figure:
     return figure
 
 
-def _draw(panel: Axes, name: str, each: "list[ShiftedDistance]", limit: float) -> None:
+def _draw(
+    panel: Axes, name: str, each: "list[ShiftedDistance]", limit: float, look: Look
+) -> None:
     sizes = [d.size for d in each]
     values = np.array([[d.low, d.distance, d.high] for d in each])
     low, middle, high = np.maximum(values, SMALLEST).T
-    panel.plot(sizes, middle, "o-", ms=4, color=COLORS[0])
-    panel.fill_between(sizes, low, high, color=COLORS[0], alpha=0.2, lw=0)
+    panel.plot(sizes, middle, **look.line)
+    panel.fill_between(sizes, low, high, color=look.color, alpha=0.2, lw=0)
     panel.axhline(limit, color="0.5", lw=0.8, ls="--")
     panel.set_yscale("log")
     panel.set_title(name, fontsize=9)

@@ -28,6 +28,8 @@ CLIMBING = 3.0  # times the nearest: too far for other numbers of steps to be tr
 WORTHWHILE = 0.02  # the share by which another number of steps must reduce ρ
 CLEAR = 1e-6  # a smaller ρ is not used to leave others out: they may be exact
 HOPELESS = 30.0  # times the nearest: too far on the grid to be polished
+WALKED_STEPS = 64  # more and fewer, from an iteration that is nearly met
+LOST = 100.0  # times the nearest: too far to walk on
 DAMPINGS = (0.0, 1e-3, 0.1, 10.0, 1e3)
 
 
@@ -144,6 +146,32 @@ def _with_steps(hypothesis: Hypothesis, stride: int) -> Iterator[Hypothesis]:
                 yield Hypothesis(family, {"steps": k}, moved)
 
 
+def _walk(
+    best: tuple[float, Hypothesis], observations: Observations
+) -> tuple[float, Hypothesis]:
+    """Return the best of half to twice as many steps, each fitted from its neighbor.
+
+    With momentum, all numbers of steps can be nearly the same function, one of them
+    exact, and none but that one better than its neighbors.
+    """
+    start = best
+    steps, most = best[1].choice["steps"], best[1].family.max_steps
+    for stride, count in (
+        (-1, min(steps // 2, WALKED_STEPS)),
+        (1, min(steps, WALKED_STEPS, most - steps)),
+    ):
+        here = start
+        for _ in range(count):
+            moved = next(_with_steps(here[1], stride))
+            here = refine(moved, observations)
+            best = min(best, here, key=lambda pair: pair[0])
+            if best[0] <= FOUND:
+                return best
+            if here[0] > LOST * best[0]:
+                break
+    return best
+
+
 def _zoom(
     hypothesis: Hypothesis, observations: Observations
 ) -> tuple[float, Hypothesis]:
@@ -252,6 +280,14 @@ def fit_families(
         if loss < FOUND:
             found = min(found, family.complexity)
         hypotheses[index], losses[index] = hypothesis, loss
+    if FOUND < nearest <= CLEAR:
+        for index in sorted(losses, key=losses.__getitem__):
+            if hypotheses[index].family.iterates is None or losses[index] > CLEAR:
+                continue
+            pair = _walk((losses[index], hypotheses[index]), observations)
+            losses[index], hypotheses[index] = pair
+            if losses[index] <= FOUND:
+                break
     best = hypotheses[min(losses, key=losses.__getitem__)]
     for index in range(len(scans)):
         start = _simpler_start(scans[index].family, best)

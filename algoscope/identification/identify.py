@@ -15,18 +15,22 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from algoscope.comparison.compare import DEFAULT_EXAMPLES, asked_on, known_task
 from algoscope.comparison.intervals import regime_spans
-from algoscope.comparison.predict import counted, predict_exactly
+from algoscope.comparison.predict import Counted, counted, predict_exactly
 from algoscope.foundation import provenance
 from algoscope.foundation.progress import Progress, shown
 from algoscope.foundation.validation import require_at_least, require_choice
-from algoscope.identification.evidence import broken_symmetries, gather_evidence
+from algoscope.identification.evidence import (
+    broken_symmetries,
+    gather_evidence,
+    num_questions,
+)
 from algoscope.identification.families import families_with
 from algoscope.identification.family import Family
-from algoscope.identification.fitting import Scan, fit_families, refine
+from algoscope.identification.fitting import CLEAR, Scan, fit_families, polish
 from algoscope.identification.hypothesis import Hypothesis
 from algoscope.identification.observations import Observations
 from algoscope.identification.result import Identification, Statement
@@ -142,6 +146,7 @@ class _Inquiry:
         self.predictor, self.task, self.seed = predictor, task, seed
         self.families = families
         self.num_examples, self.domain = num_examples, domain
+        self.spans = regime_spans(task.dim, num_examples)
         self.suites = ("task",) if domain == "task" else SUITES
         half = num_datasets // 2
         self.to_fit, self.to_test, self.pool = draw_probes(
@@ -163,11 +168,30 @@ class _Inquiry:
         self.num_answered += int(found.counted.sum())
         return found
 
-    def measure_floor(self) -> Floor:
-        """Return how exactly the predictor answers: asked twice, and in other words."""
+    def plan(self, with_evidence: bool) -> None:
+        """Announce how many questions there will be, so that the time left is known.
+
+        A predictor that turns out to be noisy is asked more.
+        """
+        if not isinstance(self.predictor, Counted):
+            return
+        contested = len(self.pool.x) // POOL
+        datasets = len(self.to_fit.x) + len(self.to_test.x) + contested
+        planned = (datasets + 2 * len(self.repeated)) * self.num_examples
+        if with_evidence:
+            planned += num_questions(self.predictor, self.spans)
+        self.predictor.planned = planned
+
+    @property
+    def repeated(self) -> Int[np.ndarray, " rows"]:
+        """The datasets that are asked twice."""
         first = [self.to_fit.suite.index(name) for name in self.suites]
         rows = np.concatenate([np.arange(i, i + REPEATED) for i in first])
-        rows = rows[rows < len(self.to_fit.x)]
+        return rows[rows < len(self.to_fit.x)]
+
+    def measure_floor(self) -> Floor:
+        """Return how exactly the predictor answers: asked twice, and in other words."""
+        rows = self.repeated
         probes = self.to_fit.take(rows)
         order = np.random.default_rng(self.seed).permutation(self.task.dim)
         again = self.ask(probes)
@@ -189,6 +213,7 @@ class _Inquiry:
         self, has_task: bool, with_evidence: bool, progress: Progress
     ) -> Identification:
         """Return the answer."""
+        self.plan(with_evidence)
         self.fitted, tested = self.ask(self.to_fit), self.ask(self.to_test)
         floor = self.measure_floor()
         if floor.is_noisy:
@@ -200,6 +225,12 @@ class _Inquiry:
             seen = self.fitted.only(*views[domain])
             sample = seen.take(spread(len(seen.x), FITTED))
             hypotheses, scans = fit_families(sample, progress, self.families)
+            for others, _ in fits.values():  # on more data, odd answers mislead less
+                pairs = zip(hypotheses, others, strict=True)
+                hypotheses = [
+                    min(pair, key=lambda h: Score.of(h, seen).distance)
+                    for pair in pairs
+                ]
             fits[domain] = (self._sharpen(hypotheses, seen, tested), scans)
             scored = [Score.of(h, seen) for h in fits[domain][0]]
             if any(score.is_same(floor) for score in scored):
@@ -255,14 +286,17 @@ class _Inquiry:
         """Return the hypotheses, the nearest fitted again to more of what was seen.
 
         Datasets on which they fit worst are left out: a solver may have failed there.
+        These may have misled the number of steps too, so it is varied again.
         """
         test = tested.only(*dict.fromkeys(seen.suite))
         order = np.argsort([Score.of(h, test).distance for h in hypotheses])
-        found = list(hypotheses)
+        found, nearest = list(hypotheses), np.inf
         for i in order[:CONTENDERS]:
-            found[i] = refine(
-                found[i], seen.take(best_fitted(Score.of(found[i], seen)))
-            )[1]
+            score = Score.of(found[i], seen)
+            kept = seen.take(best_fitted(score))
+            start = (score.distance, found[i])
+            loss, found[i] = polish([start], kept, max(nearest, CLEAR))
+            nearest = min(nearest, loss)
         return found
 
     def _contested(self, hypotheses: list[Hypothesis], tested: Observations) -> Probes:
@@ -284,15 +318,14 @@ class _Inquiry:
         with_evidence: bool,
     ) -> Identification:
         main, winner = statements[0], ranked[0]
-        spans = regime_spans(self.task.dim, self.num_examples)
         fitted = self.fitted.only(*dict.fromkeys(observed.suite))
         regimes, changes_at = find_regimes(
-            spans, ranked, scans, fitted, observed, floor, main.relation
+            self.spans, ranked, scans, fitted, observed, floor, main.relation
         )
         if changes_at is not None and all(r.relation == "is" for r in regimes):
             main = without_name(main)  # it is two algorithms, and not like one
             statements = [main, *statements[1:]]
-        evidence = self._evidence(winner.hypothesis, spans) if with_evidence else {}
+        evidence = self._evidence(winner.hypothesis) if with_evidence else {}
         broken = broken_symmetries(evidence) if main.relation == "behaves like" else {}
         if broken:
             main = without_name(main)
@@ -335,12 +368,12 @@ class _Inquiry:
             answers=some_answers(winner),
         )
 
-    def _evidence(
-        self, winner: Hypothesis, spans: list[tuple[str, int, int]]
-    ) -> dict[str, Any]:
+    def _evidence(self, winner: Hypothesis) -> dict[str, Any]:
         """Return further evidence, or nothing, with a warning, if a black box fails."""
         try:
-            return gather_evidence(self.predictor, winner, self.task, spans, self.seed)
+            return gather_evidence(
+                self.predictor, winner, self.task, self.spans, self.seed
+            )
         except PredictorFailedError as error:
             warnings.warn(f"{error} The evidence is left out.", stacklevel=4)
             return {}

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from algoscope.identification.fitting import Scan, polish
+from algoscope.identification.fitting import CLEAR, Scan, polish
 from algoscope.identification.observations import Observations
 from algoscope.identification.scores import Floor, Score, rank
 
 TRIED = 4  # families that are fitted to a span, the nearest on the grid
 GAIN = 0.1  # a change point must reduce the distance to this share
 CHANGE_POINTS = 3  # that are looked at closely
+ONE = 1e-8  # a nearer hypothesis describes all n; two parts bend more easily than one
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Span:
     def describe(self, name: str, limit: float) -> Regime:
         """Return the answer for this span."""
         hypothesis = self.score.hypothesis
-        fits = self.same or self.score.distance <= limit
+        fits = self.same or (self.score.distance <= limit and self.score.explains)
         relation = "is" if self.same else "behaves like" if fits else "none"
         return Regime(
             name=name,
@@ -83,7 +84,11 @@ def fit_span(
         (scan.starts(first, last) for scan in scans), key=lambda each: each[0][0]
     )
     hypotheses = [score.hypothesis for score in known]
-    hypotheses += [polish(each, part)[1] for each in starts[:TRIED]]
+    nearest = np.inf
+    for each in starts[:TRIED]:
+        loss, hypothesis = polish(each, part, max(nearest, CLEAR))
+        nearest = min(nearest, loss)
+        hypotheses.append(hypothesis)
     scores = [Score.of(hypothesis, test) for hypothesis in hypotheses]
     winner = rank(scores, floor)[0]
     return Span(first, last, winner, winner.is_same(floor))
@@ -98,7 +103,8 @@ def find_change(
 ) -> tuple[Span, Span] | None:
     """Return the two spans if a change of algorithm explains the answers far better."""
     positions = np.flatnonzero(tested.counted.any(axis=0))
-    if len(positions) < 2:
+    alone = ranked[0].distance
+    if len(positions) < 2 or alone <= ONE:
         return None
     first, last = int(positions[0]), int(positions[-1])
     table = np.concatenate([scan.squares for scan in scans])
@@ -107,7 +113,6 @@ def find_change(
     right = sums[:, last, None] - sums
     costs = left.min(axis=0) + right.min(axis=0)
     order = sorted(range(first, last), key=lambda c: costs[c])[:CHANGE_POINTS]
-    alone = ranked[0].distance
     best: tuple[float, Span, Span] | None = None
     for c in order:
         one = fit_span(first, c, scans, fitted, tested, floor, ranked[:3])

@@ -9,6 +9,7 @@ from algoscope.foundation.files import parse_number
 from algoscope.foundation.result import Row, SavedResult
 from algoscope.foundation.text import short
 from algoscope.identification.regimes import Regime
+from algoscope.identification.scores import UNEXPLAINED
 from algoscope.identification.suites import KINDS
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Statement:
     suites: dict[str, float]  # its distance on every suite that was asked
     holds_on: list[str]
     fails_on: list[str]
+    unexplained: float = 0.0  # the share of its answers that the nearest leaves
 
     @property
     def nearest(self) -> Candidate:
@@ -119,6 +121,9 @@ class Statement:
         if len(far) == len(asked):
             more = " on every kind" if len(asked) > 1 else ""
             return f"{distance}, more than {limit:g}{more}"
+        if not far and self.unexplained > UNEXPLAINED:
+            share = f"{self.unexplained:.0%} of the size of its answers"
+            return f"{distance}, which is {share}"
         if not far:
             return distance
         bad = [f"{KINDS[name]} ({above(asked[name], limit)})" for name in far]
@@ -286,6 +291,7 @@ class Identification(SavedResult):
                 | {
                     "candidates": [_candidate(c) for c in s["candidates"]],
                     "suites": {k: parse_number(v) for k, v in s["suites"].items()},
+                    "unexplained": parse_number(s.get("unexplained", 0.0)),
                 }
             )
             for s in values.pop("statements")

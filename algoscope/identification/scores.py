@@ -4,7 +4,7 @@ The distance on a suite leaves out the fifth of its datasets that fit worst: a s
 may fail on a few. Suites are never left out, and every one counts the same.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,6 +21,7 @@ EQUAL_SHARE = 0.9  # of the answers of each suite, and at each n, must be equal
 NOISE_SLACK = 5.0  # standard errors, by which the box's own noise may be exceeded
 FEWEST = 12  # answers at one n, for a judgement about that n
 NEAR = 1.1  # distances within this factor of the smallest count as equal
+UNEXPLAINED = 0.2  # the largest share of its answers that a named algorithm leaves
 AT_BOUND = 10.0  # times nearer: a fit at the end of its range, to be named
 
 
@@ -110,6 +111,21 @@ class Score:
         low, high = np.quantile(self.resampled, [0.025, 0.975], method="inverted_cdf")
         return float(low), float(high)
 
+    @cached_property
+    def unexplained(self) -> float:
+        """ρ as a share of that of `zero`: what it leaves of the predictor's answers."""
+        nothing = self.observed.squares(np.zeros_like(self.observed.y))
+        size = replace(self, squares=nothing).distance
+        if self.distance == 0:
+            return 0.0
+        return self.distance / size if size > 0 else np.inf
+
+    @property
+    def explains(self) -> bool:
+        """Whether it leaves little of the answers, or says that there is nothing."""
+        nothing = self.hypothesis.family.name == "zero"
+        return nothing or self.unexplained <= UNEXPLAINED
+
     def is_tied_with(self, nearest: "Score") -> bool:
         """Return whether this is not significantly farther away than the nearest."""
         if self.distance <= NEAR * nearest.distance:
@@ -196,7 +212,7 @@ def _nearest(scores: list[Score]) -> list[Score]:
 
 
 def tied_families(ranked: list[Score], floor: Floor) -> list[Score]:
-    """Return the nearest of each other family that cannot be told from the winner.
+    """Return, for each family that is tied with the winner, its nearest member.
 
     A family that is nearer than a winner, which is simpler or not at the end of its
     range, is among them.
@@ -209,7 +225,7 @@ def tied_families(ranked: list[Score], floor: Floor) -> list[Score]:
         name = score.hypothesis.family.name
         if name == winner.hypothesis.family.name or name in found:
             continue
-        nearer = score.distance <= winner.distance or score.is_tied_with(nearest)
-        if score.is_same(floor) if same else nearer:
+        alike = score.is_same(floor) if same else score.is_tied_with(nearest)
+        if alike or score.distance <= winner.distance:
             found[name] = score
     return list(found.values())

@@ -31,7 +31,7 @@ def make_statement(
         if rho <= LIMIT or (same and suite in winner.suites)
     ]
     required = winner.suites.values()
-    near = all(rho <= LIMIT for rho in required)
+    near = all(rho <= LIMIT for rho in required) and winner.explains
     relation = "is" if same else "behaves like" if near else "none"
     ties = tied_families(ranked, floor)
     candidates = [_describe(score) for score in ranked[:NUM_CANDIDATES]]
@@ -41,7 +41,7 @@ def make_statement(
         verdict=winner.hypothesis.family.name if relation != "none" else "none",
         confidence=confidence(
             relation,
-            winner.distance,
+            winner.unexplained,
             domain,
             len(everywhere.suites) - len(holds),
         ),
@@ -50,6 +50,7 @@ def make_statement(
         suites=everywhere.suites,
         holds_on=holds,
         fails_on=[name for name in everywhere.suites if name not in holds],
+        unexplained=winner.unexplained,
     )
 
 
@@ -59,7 +60,7 @@ def without_name(statement: Statement) -> Statement:
         statement,
         relation="none",
         verdict="none",
-        confidence=confidence("none", statement.nearest.distance, statement.domain, 0),
+        confidence=confidence("none", statement.unexplained, statement.domain, 0),
     )
 
 

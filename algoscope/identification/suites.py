@@ -178,7 +178,7 @@ def most_contested(
 
     The disagreement of two hypotheses on a dataset is relative to the labels and to
     their median disagreement. A dataset is scored by the pair that disagrees least on
-    it, so that every pair is told apart.
+    it, so that the chosen datasets separate all pairs.
     """
     predictions = predictions[:, :, 1:]  # before the first example nothing is learned
     scale = np.mean(probes.y**2, axis=1) + 1e-300

@@ -11,7 +11,7 @@ from algoscope.identification.family import Points, Predict, count_points
 from algoscope.identification.prefixes import Answers, Prefixes
 from algoscope.predictors.lasso import lasso_weights
 
-BLOCK = 4096  # sparse systems that are solved at a time
+BLOCKS = (512, 1024, 2048, 4096)  # sparse systems that are solved at a time
 HUBER_ROUNDS = 60  # of reweighting, at most
 TINY = 1e-10  # ridge penalty of reweighted systems, relative to their trace
 
@@ -32,11 +32,12 @@ def _sparse_weights(
 
 
 def _solve_in_blocks(*systems: np.ndarray) -> np.ndarray:
-    """Return the weights of many systems, a block at a time: one compilation."""
+    """Return the weights of many systems, a block at a time: few compilations."""
     total, parts = len(systems[0]), []
+    block = next((size for size in BLOCKS if size >= total), BLOCKS[-1])
     with jax.enable_x64(True):
-        for start in range(0, total, BLOCK):
-            rows = np.resize(np.arange(start, min(start + BLOCK, total)), BLOCK)
+        for start in range(0, total, block):
+            rows = np.resize(np.arange(start, min(start + block, total)), block)
             found = _sparse_weights(*(jnp.asarray(each[rows]) for each in systems))
             parts.append(np.asarray(found))
     return np.concatenate(parts)[:total]
@@ -76,26 +77,29 @@ def huber(prefixes: Prefixes, points: Points, choice: dict[str, Any]) -> Answers
     residuals are 0, and it is least squares.
     """
     x, y, dim = prefixes.x, prefixes.y, prefixes.dim
-    delta = points["delta"][:, None, None]
+    delta = points["delta"][None, :, None]
     ols = prefixes.spectrum.predict(prefixes.spectrum.inverses[None])
-    answers = np.repeat(ols, len(delta), axis=0)
+    answers = np.repeat(ols, delta.size, axis=0)
+    # For each example, xxᵀ and yx in one row: a weighted sum is then one product.
+    outer = (x[..., :, None] * x[..., None, :]).reshape(*x.shape[:2], -1)
+    rows = np.concatenate([outer, x * y[..., None]], axis=2)
     for n in range(dim + 1, prefixes.num_examples):
-        inputs, labels = x[:, :n], y[:, :n]
-        near = np.ones((len(delta), len(x), n))
-        w = np.zeros((len(delta), len(x), dim))
+        inputs, labels = np.swapaxes(x[:, :n], 1, 2), y[:, None, :n]
+        near = np.ones((len(x), delta.size, n))
+        w = np.zeros((len(x), delta.size, dim))
         for _ in range(HUBER_ROUNDS):
-            gram = np.einsum("pbi,bij,bik->pbjk", near, inputs, inputs)
-            moment = np.einsum("pbi,bij,bi->pbj", near, inputs, labels)
-            size = np.einsum("pbii->pb", gram)[..., None, None]
+            sums = near @ rows[:, :n]
+            gram = sums[..., : dim * dim].reshape(*w.shape, dim)
+            size = np.trace(gram, axis1=2, axis2=3)[..., None, None]
             matrix = gram + (TINY * size + 1e-290) * np.eye(dim)
-            following = np.linalg.solve(matrix, moment[..., None])[..., 0]
+            following = np.linalg.solve(matrix, sums[..., dim * dim :, None])[..., 0]
             done = np.allclose(following, w, rtol=1e-8, atol=1e-10)
             w = following
             if done:
                 break
-            rest = np.abs(np.einsum("pbd,bid->pbi", w, inputs) - labels)
+            rest = np.abs(w @ inputs - labels)
             near = np.minimum(1, delta / np.maximum(rest, 1e-300))
-        answers[:, :, n] = np.einsum("pbd,bd->pb", w, x[:, n])
+        answers[:, :, n] = np.einsum("bpd,bd->pb", w, x[:, n])
     return answers
 
 

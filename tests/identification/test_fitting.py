@@ -9,6 +9,7 @@ from algoscope.foundation.progress import silent
 from algoscope.identification.fitting import fit_families, polish, refine, scan
 from algoscope.identification.hypothesis import hypothesis_of
 from algoscope.identification.observations import LARGEST_RESIDUAL, Observations
+from algoscope.identification.prefixes import Prefixes
 from algoscope.identification.suites import SUITES, draw_probes
 from algoscope.predictors import gd, heavy_ball, ridge, sgd
 
@@ -91,6 +92,18 @@ def test_an_iteration_that_diverges_on_some_data_is_found():
     loss, nearest = polish(start, seen)
     assert loss < 1e-12
     assert nearest.parameters == pytest.approx({"steps": 12, "learning_rate": 0.04})
+
+
+def test_the_number_of_steps_is_found_where_all_are_nearly_the_same(rng):
+    """With momentum, 29 steps are within 1e-9 of these 41, and nearer than 30."""
+    found = {"steps": 41, "learning_rate": 0.0066, "momentum": 0.37}
+    truth = hypothesis_of("nesterov", found)
+    x, y = rng.standard_normal((12, 6, 3)), rng.standard_normal((12, 6))
+    seen = Observations(x, y, truth.predict(Prefixes(x, y)), ("a",) * 12)
+    start = scan(truth.family, seen).starts()
+    assert polish(start, seen)[0] > 1e-12
+    (nearest,), _ = fit_families(seen, silent, (truth.family,))
+    assert nearest.parameters == pytest.approx(found, rel=1e-6)
 
 
 def test_no_answer_outweighs_all_others_in_a_fit():

@@ -11,6 +11,7 @@ import pytest
 from sklearn.linear_model import HuberRegressor, Lasso, LinearRegression, Ridge
 from sklearn.neighbors import KNeighborsRegressor
 from support.boxes import Boxed, ridge_answers
+from support.progress import Reports
 from support.refusals import refuses
 
 import algoscope as asc
@@ -140,8 +141,13 @@ def test_what_fails_on_one_kind_of_data_is_said_to():
     assert "an outlier" in found.sentence
 
 
+@cache
+def trained() -> Identification:
+    return ask(InContextLearner.from_pretrained("linear-d2"))
+
+
 def test_both_questions_are_answered_for_a_trained_model():
-    found = ask(InContextLearner.from_pretrained("linear-d2"))
+    found = trained()
     assert [each.domain for each in found.statements] == ["task", "everywhere"]
     assert (found.relation, found.domain) == ("behaves like", "task")
     assert "ols" in {found.verdict, *found.ties}
@@ -152,17 +158,30 @@ def test_both_questions_are_answered_for_a_trained_model():
 
 
 def test_the_next_family_is_never_nearer_than_the_one_that_is_named():
-    for statement in ask(InContextLearner.from_pretrained("linear-d2")).statements:
+    for statement in trained().statements:
         following = statement.runner_up
         assert following is not None
         assert following.distance >= statement.nearest.distance
 
 
-def test_a_fit_at_the_end_of_its_range_is_not_named_if_another_is_nearly_as_near():
-    """Ridge with a huge penalty answers next to nothing; no rate is as small."""
-    found = ask(function(lambda x, y, q: float(q @ x.T @ y) / 3e5))
-    assert found.verdict == "zero"
-    assert not found.nearest.bounds
+def test_a_huge_penalty_is_that_of_ridge_and_not_of_what_can_bend_to_it():
+    """A shrunken ridge with a smaller penalty gives the same answers."""
+    found = ask(ridge(164_359.0))
+    assert (found.relation, found.verdict) == ("is", "ridge")
+    assert found.parameters["penalty"] == pytest.approx(164_359, rel=1e-3)
+    assert "shrunken" in found.ties
+
+
+def test_what_leaves_much_of_small_answers_is_not_named():
+    """The sign of a label times a tiny rate: near to much, and like nothing."""
+
+    def signs(x, y, query):
+        return float(0.01 * np.sign(y) @ x @ query)
+
+    found = ask(function(signs))
+    assert max(found.suites.values()) < found.limit
+    assert (found.relation, found.verdict) == ("none", "none")
+    assert "of the size of its answers" in found.sentence
 
 
 # Regimes.
@@ -253,15 +272,14 @@ def test_one_domain_can_be_asked_about_alone():
 
 
 def test_progress_is_reported_with_totals():
-    reports = {}
-    ask(
-        ridge(0.3),
-        progress=lambda stage, done, total, note="": reports.update(
-            {stage: (done, total)}
-        ),
-    )
-    assert {"trying families", "fitting families"} <= set(reports)
-    assert all(done == total for done, total in reports.values())
+    reports = Reports()
+    box = function(lambda x, y, q: float(ridge_answers(x, y, q[None])[0]), "mine")
+    ask(box, with_evidence=True, progress=reports)
+    stages = {stage for stage, _, _ in reports.counts}
+    assert stages == {"asking mine", "trying families", "fitting families"}
+    for stage in stages:
+        done, totals = zip(*reports.of(stage), strict=True)
+        assert set(totals) == {done[-1]}  # known from the start
 
 
 def test_any_other_predictor_needs_a_task():

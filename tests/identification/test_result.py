@@ -134,6 +134,14 @@ def test_none_has_the_nearest_and_where_it_is_too_far():
     assert identification(none, limit=0.001).sentence.startswith(expected)
 
 
+def test_none_says_if_it_leaves_much_of_small_answers():
+    none = statement(relation="none", verdict="none", unexplained=0.3)
+    assert (
+        "The nearest is ridge(penalty=0.3) at distance 0.004, which is 30% of the size "
+        "of its answers."
+    ) in identification(none).sentence
+
+
 def test_both_domains_are_spoken_about():
     found = identification(statement(domain="task"), statement(relation="none"))
     assert "mine behaves like ridge(penalty=0.3) on its task" in found.sentence

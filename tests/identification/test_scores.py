@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from algoscope.identification.hypothesis import hypothesis_of
 from algoscope.identification.observations import Observations
+from algoscope.identification.regimes import find_change
 from algoscope.identification.scores import (
     Floor,
     Score,
@@ -13,11 +16,13 @@ from algoscope.identification.scores import (
     tied_families,
     trimmed_mean,
 )
+from algoscope.identification.statements import make_statement
 
 EXACT = Floor(noise=0.0, rounding=0.0)
 OLS = hypothesis_of("ols", {})
 RIDGE = hypothesis_of("ridge", {"penalty": 0.3})
 RLS = hypothesis_of("rls", {"forgetting": 0.9, "penalty": 0.3})
+ZERO = hypothesis_of("zero", {})
 AT_BOUND = hypothesis_of("ridge", {"penalty": 1e-6})
 
 
@@ -119,6 +124,47 @@ def test_what_is_nearer_than_a_winner_inside_its_range_is_a_tie():
     assert ranked[0].hypothesis is RLS
     names = [s.hypothesis.family.name for s in tied_families(ranked, EXACT)]
     assert names == [AT_BOUND.family.name]
+
+
+MEMBERS = (OLS, RIDGE, AT_BOUND, RLS, ZERO, hypothesis_of("newton", {"steps": 3}))
+MADE_UP = st.lists(
+    st.tuples(st.sampled_from(MEMBERS), st.floats(-14, 0), st.integers(0, 10)),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(MADE_UP, st.sampled_from([0.0, 0.1]))
+def test_the_next_family_is_never_nearer_than_the_winner(made_up, noise):
+    """Whatever was measured, also where an algorithm equals and fails on a few."""
+    seen = observed(noise=noise)
+    scores = []
+    for hypothesis, exponent, failures in made_up:
+        squares = np.full((10, 6), 10**exponent)
+        squares[:failures] = 1.0
+        scores.append(score(hypothesis, squares, seen))
+    floor = Floor(noise=noise**2 / 2, rounding=0.0)
+    made = make_statement("everywhere", rank(scores, floor), floor, seen)
+    following = made.runner_up
+    assert following is None or following.distance > made.nearest.distance
+
+
+def test_what_leaves_much_of_small_answers_does_not_explain_them():
+    seen = observed(noise=0.01)
+    size = Score.of(ZERO, seen).distance
+    assert score(RIDGE, 0.19 * size * seen.counted, seen).explains
+    assert not score(RIDGE, 0.21 * size * seen.counted, seen).explains
+    assert Score.of(ZERO, seen).unexplained == pytest.approx(1)
+    assert Score.of(ZERO, seen).explains  # there is nothing to explain
+    silent = observed()
+    assert score(RIDGE, 0.0, silent).unexplained == 0
+    assert score(RIDGE, 1e-9, silent).unexplained == np.inf
+
+
+def test_what_is_almost_equal_for_all_n_is_not_a_switch():
+    seen = observed()
+    assert find_change([], seen, seen, EXACT, [score(RIDGE, 1e-9)]) is None
 
 
 def test_ties_cannot_be_told_apart_and_the_next_is_farther_away(rng):
