@@ -33,13 +33,14 @@ from algoscope.predictors import (
 
 TASK = asc.LinearRegression(dim=2)
 EXAMPLES = 8
+NEIGHBORS = KNeighborsRegressor(2, algorithm="kd_tree")  # fast for one query
 SHAPED = "have shape (tasks, 2), with one task or more"
 
 
 def ask(box, **options) -> Identification:
     settings = {
         "num_examples": EXAMPLES,
-        "num_datasets": 64,
+        "num_datasets": 32,
         "with_evidence": False,
         "progress": False,
     }
@@ -57,6 +58,11 @@ def least_squares(x, y, query):
 @cache
 def known() -> Identification:
     return ask(ridge(0.3), with_evidence=True)
+
+
+@cache
+def trained() -> Identification:
+    return ask(InContextLearner.from_pretrained("linear-d2"), num_datasets=64)
 
 
 # What it is.
@@ -78,7 +84,7 @@ def known() -> Identification:
         (ridge(400.0), "ridge", {"penalty": 400.0}),
         (EstimatorPredictor(LinearRegression()), "ols", {"intercept": True}),
         (EstimatorPredictor(Ridge(0.7)), "ridge", {"penalty": 0.7, "intercept": True}),
-        (EstimatorPredictor(KNeighborsRegressor(2)), "knn", {"k": 2}),
+        (EstimatorPredictor(NEIGHBORS), "knn", {"k": 2}),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
@@ -141,7 +147,7 @@ def test_what_fails_on_one_kind_of_data_is_said_to():
 
 
 def test_both_questions_are_answered_for_a_trained_model():
-    found = ask(InContextLearner.from_pretrained("linear-d2"))
+    found = trained()
     assert [each.domain for each in found.statements] == ["task", "everywhere"]
     assert (found.relation, found.domain) == ("behaves like", "task")
     assert "ols" in {found.verdict, *found.ties}
@@ -152,7 +158,7 @@ def test_both_questions_are_answered_for_a_trained_model():
 
 
 def test_the_next_family_is_never_nearer_than_the_one_that_is_named():
-    for statement in ask(InContextLearner.from_pretrained("linear-d2")).statements:
+    for statement in trained().statements:
         following = statement.runner_up
         assert following is not None
         assert following.distance >= statement.nearest.distance
@@ -314,7 +320,8 @@ def test_a_box_that_dies_before_the_evidence_keeps_its_answer():
 
 
 def test_huber_is_not_least_squares_everywhere():
-    found = ask(EstimatorPredictor(HuberRegressor(max_iter=1000)))
+    box = EstimatorPredictor(HuberRegressor(max_iter=1000))
+    found = ask(box, num_examples=5, num_datasets=16)
     assert found.relation != "is"
 
 
