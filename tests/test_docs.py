@@ -20,13 +20,7 @@ PAGES = (
     "pytorch",
     "playground",
 )
-FEWER = {  # steps of training, datasets, and layers to probe
-    "steps=5000": "steps=30",
-    "range(2000)": "range(3)",
-    "identify(mine)": "identify(mine, num_examples=5, num_datasets=16)",
-    "num_datasets=500": "num_datasets=100",
-    "layers=(0, 4, 8, 12)": "layers=(0, 12)",
-}
+FEWER = {"steps=5000": "steps=30", "range(2000)": "range(3)"}  # of training
 NEEDED = {"pytorch": ("torch", "transformers")}  # extras
 
 
