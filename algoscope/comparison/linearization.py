@@ -10,8 +10,8 @@ influence ∂ŷ/∂y of a linear smoother is its hat vector x′ᵀ(XᵀX + λI)
 JAX are differentiated by JAX, black boxes by central differences.
 """
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Hashable, Iterator
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -55,8 +55,9 @@ def implied(
     The last example of a dataset, which other metrics use as a query, is not used here.
     """
     if isinstance(predictor, LinearPredictor):
-        read_off = jax.jit(jax.vmap(predictor.prefix_weights))
-        weights = np.asarray(read_off(jnp.asarray(x[:, :-1]), jnp.asarray(y[:, :-1])))
+        weights = np.asarray(
+            _read_off(predictor)(jnp.asarray(x[:, :-1]), jnp.asarray(y[:, :-1]))
+        )
         weights = diverged_is_infinite(predictor, weights)
         with np.errstate(invalid="ignore"):
             answers = np.einsum("bnd,bqd->bnq", weights, queries)
@@ -199,11 +200,24 @@ def _at_every_prefix(gradient: Callable, predictor: Any, x: Array, y: Array) -> 
 _of_module = eqx.filter_jit(_at_every_prefix)  # weights are arguments of the program
 
 
+@lru_cache(maxsize=256)
+def _of_function(gradient: Callable, predictor: Predictor) -> Callable:
+    return jax.jit(partial(_at_every_prefix, gradient, predictor))
+
+
+@lru_cache(maxsize=256)
+def _read_off(predictor: LinearPredictor) -> Callable[[Array, Array], Array]:
+    return jax.jit(jax.vmap(predictor.prefix_weights))
+
+
 def _differentiate(
     gradient: Callable, predictor: Predictor, x: Inputs, y: Labels
 ) -> np.ndarray:
-    compiled = jax.jit(partial(_at_every_prefix, gradient, predictor))
     if isinstance(predictor, eqx.Module):
         compiled = partial(_of_module, gradient, predictor)
+    elif isinstance(predictor, Hashable):
+        compiled = _of_function(gradient, predictor)
+    else:
+        compiled = _of_function.__wrapped__(gradient, predictor)
     size = min(len(x), max(1, SEQUENCES_PER_CALL // x.shape[1]))
     return diverged_is_infinite(predictor, run_in_batches(compiled, x, y, size))

@@ -326,12 +326,19 @@ def draw(directory: Path) -> tuple[str, ...]:
 PAPER = replace(preset("paper"), dim=4, num_examples=41)  # prefixes end at 40
 D4, CONTROL = preset("d4"), preset("control-d4")
 WIDE = replace(D4, num_layers=8, hidden_size=256, steps=2000)  # as two cores allow
+FEW = replace(
+    find_budget("smoke"),
+    layers=(0, 4, 8, 12),
+    num_training=256,
+    num_learned=128,
+    repeats=1,
+)
 
 EXPERIMENT = Experiment(
     name="fig4",
     title="What do hidden states encode, and in which layer?",
     budgets={
-        "smoke": ProbedModels(find_budget("smoke")),
+        "smoke": ProbedModels(FEW),
         "cpu": ProbedModels(
             find_budget("cpu"),
             seeds=((replace(D4, seed=1), replace(CONTROL, seed=1)),),

@@ -16,7 +16,7 @@ Axes: `steps` 0, 1, …; `rates`; `prefixes` n = 0, 1, …; `depth` layers.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
 import jax
@@ -71,19 +71,20 @@ class Iteration:
         self, x: Inputs, y: Labels
     ) -> Float[np.ndarray, "datasets rates steps prefixes"]:
         """Return the prediction at every x after every number of steps, in float64."""
-
-        def of_dataset(x: Array, y: Array) -> Array:
-            found = [self.iterates(x, y, *options) for options in self._options]
-            weights = jnp.stack(found)[:, :, :-1]
-            return jnp.einsum("rsnd,nd->rsn", weights, x)
-
         with jax.enable_x64(True):
             exact = (x.astype(np.float64), y.astype(np.float64))
-            return run_in_batches(jax.jit(jax.vmap(of_dataset)), *exact, BATCH)
+            return run_in_batches(_compiled(self), *exact, BATCH)
 
-    @property
-    def _options(self) -> list[tuple[float, ...]]:
-        return [(rate,) for rate in self.rates] or [()]
+    def of_dataset(self, x: Array, y: Array) -> Array:
+        """Return the predictions [rates, steps, prefixes] on one dataset."""
+        options = [(rate,) for rate in self.rates] or [()]
+        weights = jnp.stack([self.iterates(x, y, *each) for each in options])
+        return jnp.einsum("rsnd,nd->rsn", weights[:, :, :-1], x)
+
+
+@lru_cache(maxsize=64)
+def _compiled(algorithm: Iteration) -> Callable[[Array, Array], Array]:
+    return jax.jit(jax.vmap(algorithm.of_dataset))
 
 
 def gd_by_curvature(
@@ -103,6 +104,7 @@ def gd_by_curvature(
     return iterate(step, jnp.zeros_like(moment), num_steps)
 
 
+@cache
 def iterations(dim: int) -> tuple[Iteration, ...]:
     """Return the algorithms that layers are matched with.
 

@@ -9,7 +9,6 @@ Axes: `prefixes` of 0, 1, …, n examples; `iterates` after 0, 1, …, k steps.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
@@ -30,7 +29,12 @@ from algoscope.predictors.least_squares import (
     prefix_moments,
     prefix_sizes,
 )
-from algoscope.predictors.protocols import LinearPredictor, Number, name_call
+from algoscope.predictors.protocols import (
+    LinearPredictor,
+    Number,
+    Parametrized,
+    name_call,
+)
 
 Iterates = Float[Array, "iterates prefixes dim"]
 
@@ -131,7 +135,7 @@ def gd(learning_rate: float, steps: int = 1, penalty: float = 0.0) -> LinearPred
             steps=steps if steps > 1 else None,
             penalty=penalty or None,
         ),
-        partial(
+        Parametrized(
             gd_prefix_weights,
             learning_rate=learning_rate,
             penalty=penalty,
@@ -238,7 +242,7 @@ def gd_growing(
             clip=clip if clip != 20 else None,
             penalty=penalty or None,
         ),
-        partial(
+        Parametrized(
             gd_growing_prefix_weights,
             learning_rate=learning_rate,
             penalty=penalty,

@@ -7,8 +7,6 @@ coordinate descent needs very many sweeps. Use float64 for small λ and n near d
 the squared condition number of X, and in float32 the search may not find A.
 """
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -21,7 +19,12 @@ from algoscope.predictors.least_squares import (
     prefix_moments,
     prefix_sizes,
 )
-from algoscope.predictors.protocols import LinearPredictor, Number, name_call
+from algoscope.predictors.protocols import (
+    LinearPredictor,
+    Number,
+    Parametrized,
+    name_call,
+)
 
 ROUNDING = 10  # in units of d ε
 MAX_CHANGES = 20  # of the active set, per coordinate; about 2 is usual
@@ -121,5 +124,5 @@ def lasso(penalty: float) -> LinearPredictor:
     """
     require_positive("penalty", penalty, "For no penalty, use `ols`.")
     return LinearPredictor(
-        name_call("Lasso", penalty), partial(lasso_prefix_weights, penalty=penalty)
+        name_call("Lasso", penalty), Parametrized(lasso_prefix_weights, penalty=penalty)
     )

@@ -21,7 +21,12 @@ from algoscope.foundation.validation import (
     require_not_negative,
     require_positive,
 )
-from algoscope.predictors.protocols import LinearPredictor, Number, name_call
+from algoscope.predictors.protocols import (
+    LinearPredictor,
+    Number,
+    Parametrized,
+    name_call,
+)
 
 Grams = Float[Array, "prefixes dim dim"]
 Vectors = Float[Array, "prefixes dim"]
@@ -141,7 +146,7 @@ def ridge(penalty: float) -> LinearPredictor:
     """
     require_positive("penalty", penalty, "For no penalty, use `ols`.")
     return LinearPredictor(
-        f"Ridge({penalty:g})", partial(ridge_prefix_weights, penalty=penalty)
+        f"Ridge({penalty:g})", Parametrized(ridge_prefix_weights, penalty=penalty)
     )
 
 
@@ -186,7 +191,7 @@ def rls(forgetting: float, penalty: float) -> LinearPredictor:
     require_positive("penalty", penalty)
     return LinearPredictor(
         name_call("RLS", forgetting, penalty),
-        partial(rls_prefix_weights, forgetting=forgetting, penalty=penalty),
+        Parametrized(rls_prefix_weights, forgetting=forgetting, penalty=penalty),
     )
 
 

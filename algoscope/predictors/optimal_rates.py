@@ -21,7 +21,12 @@ from algoscope.foundation.validation import (
 )
 from algoscope.predictors.gradient_descent import gd, gd_prefix_weights
 from algoscope.predictors.least_squares import prefix_moments, prefix_sizes
-from algoscope.predictors.protocols import LinearPredictor, Number, name_call
+from algoscope.predictors.protocols import (
+    LinearPredictor,
+    Number,
+    Parametrized,
+    name_call,
+)
 
 GRID = 41  # learning rates per round
 ROUNDS = 3  # each searches between the neighbors of the best rate so far
@@ -78,7 +83,7 @@ def optimal_gd(noise_to_prior: float = 0.0) -> LinearPredictor:
     ratios = [noise_to_prior] if noise_to_prior else []
     return LinearPredictor(
         name_call("OptimalGD", *ratios),
-        partial(optimal_gd_prefix_weights, noise_to_prior=noise_to_prior),
+        Parametrized(optimal_gd_prefix_weights, noise_to_prior=noise_to_prior),
     )
 
 

@@ -8,6 +8,7 @@ the examples before it.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -112,6 +113,28 @@ class BatchedBox(BlackBox, Protocol):
         y: Float[np.ndarray, "datasets examples"],
         /,
     ) -> Iterator[Float[np.ndarray, "some examples"]]: ...
+
+
+class Parametrized(partial):
+    """A function with the parameters of an algorithm; with the same ones it is equal.
+
+    So a predictor that is made again equals the first, and is not compiled again.
+
+    Example:
+        >>> import algoscope as asc
+        >>> asc.ridge(0.1) == asc.ridge(0.1), asc.ridge(0.1) == asc.ridge(0.2)
+        (True, False)
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Parametrized) and self._facts == other._facts
+
+    def __hash__(self) -> int:
+        return hash(self.func)
+
+    @property
+    def _facts(self) -> tuple[object, ...]:
+        return self.func, self.args, *sorted(self.keywords.items())
 
 
 @dataclass(frozen=True)

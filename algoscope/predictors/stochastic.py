@@ -1,13 +1,16 @@
 """Learners that take one step per example, in order, from w₀ = 0 (§3.2, §4.3)."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from algoscope.foundation.validation import require_not_negative, require_positive
-from algoscope.predictors.protocols import LinearPredictor, Number, name_call
+from algoscope.predictors.protocols import (
+    LinearPredictor,
+    Number,
+    Parametrized,
+    name_call,
+)
 
 
 def sgd_prefix_weights(
@@ -57,7 +60,7 @@ def sgd(
     penalties = [penalty] if penalty else []
     return LinearPredictor(
         name_call("SGD", learning_rate, *penalties, clip=clip),
-        partial(
+        Parametrized(
             sgd_prefix_weights, learning_rate=learning_rate, penalty=penalty, clip=clip
         ),
     )
@@ -97,5 +100,5 @@ def kaczmarz(learning_rate: float = 1.0) -> LinearPredictor:
     rates = [] if learning_rate == 1 else [learning_rate]
     return LinearPredictor(
         name_call("Kaczmarz", *rates),
-        partial(kaczmarz_prefix_weights, learning_rate=learning_rate),
+        Parametrized(kaczmarz_prefix_weights, learning_rate=learning_rate),
     )

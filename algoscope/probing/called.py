@@ -3,7 +3,8 @@
 A compiled program cannot call such a learner: with several devices, JAX's callbacks
 wait for each other forever. So its states are computed before the program starts, for
 all datasets that the program will draw, and the program takes them as an argument. A
-`Shown` dataset holds its states; `CalledStates` is the source that reads them there.
+`Shown` dataset holds its states; `ShownStates` is the source that reads them there, and
+`CalledStates` the one that asks the learner for them.
 
 One call of a program gets as many datasets as `ROOM` allows.
 """
@@ -44,8 +45,17 @@ class GivenStates(eqx.Module):
         return Shown(data.x, data.y, data.w, own[places])
 
 
+class ShownStates(eqx.Module):
+    """The source of a program: the same for all learners, so it is compiled once."""
+
+    def __call__(self, data: Dataset) -> Float[Array, "part layers time hidden"]:
+        """Return the states that the datasets show."""
+        assert isinstance(data, Shown)
+        return data.states
+
+
 class CalledStates(eqx.Module):
-    """The hidden states of some layers, as datasets show them."""
+    """The hidden states of some layers of a learner, called for whole batches."""
 
     learner: OpenedLearner = eqx.field(static=True)
     layers: tuple[int, ...] = eqx.field(static=True)
@@ -61,8 +71,7 @@ class CalledStates(eqx.Module):
 
     def __call__(self, data: Dataset) -> Float[Array, "part layers time hidden"]:
         """Return the states that the datasets show."""
-        assert isinstance(data, Shown)
-        return data.states
+        return ShownStates()(data)
 
     def num_steps(self, wanted: int, batch_size: int, time: int) -> int:
         """Return how many batches one program is given, at most as many as wanted."""

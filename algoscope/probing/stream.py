@@ -42,7 +42,7 @@ from algoscope.foundation import largest_divisor
 from algoscope.model.opened import AnyKind
 from algoscope.model.tokens import encode_context
 from algoscope.model.transformer import Transformer
-from algoscope.probing.called import CalledStates, GivenStates
+from algoscope.probing.called import CalledStates, GivenStates, ShownStates
 from algoscope.probing.targets import ProbeTarget
 from algoscope.tasks.task import Dataset, Task
 
@@ -135,10 +135,11 @@ class Stream(eqx.Module):
         """
         if not isinstance(self.source, CalledStates):
             return self
+        shown = replace(self, source=ShownStates())
         with jax.enable_x64(True):
-            data = _draw_batches(self, np.uint32(fold), np.array(steps), batch_size)
+            data = _draw_batches(shown, np.uint32(fold), np.array(steps), batch_size)
         given = self.source.given(data, steps.start, room or len(steps))
-        return replace(self, given=given)
+        return replace(shown, given=given)
 
     def wanted(self, data: Dataset) -> Wanted:
         """Return the targets in float64, filled up with zeros to the largest."""

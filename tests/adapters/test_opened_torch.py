@@ -118,7 +118,6 @@ def assert_same_probes_and_patches(
     return result
 
 
-@pytest.mark.optimized
 def test_probes_have_the_same_errors_and_patches_the_same_map_as_in_jax():
     result = assert_same_probes_and_patches(opened(), ours(), PROBING, PATCHING)
     assert result.ablations == ()
@@ -333,7 +332,6 @@ def test_predictions_of_another_shape_and_failures_are_told(rng):
         longer.hidden_states(*data(rng, 2, 9))
 
 
-@pytest.mark.optimized
 def test_a_failure_in_the_middle_of_probing_is_raised_not_waited_for():
     calls = []
 
@@ -347,7 +345,6 @@ def test_a_failure_in_the_middle_of_probing_is_raised_not_waited_for():
         probe(opened(forward=predict), budget=PROBING, floors=False)
 
 
-@pytest.mark.optimized
 def test_a_gpt2_of_transformers_is_probed_and_patched(rng):
     transformers = require("transformers")
     config = transformers.GPT2Config(

@@ -11,8 +11,6 @@ from support.commands import rejected
 from algoscope.cli.main import main
 from algoscope.construction.algorithms import ALGORITHMS
 
-pytestmark = pytest.mark.optimized  # Rounding is the matter.
-
 SMALL = ("--dim", "1", "--num-examples", "2")
 
 

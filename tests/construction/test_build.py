@@ -25,8 +25,6 @@ from algoscope.model.operands import OutsideRangeWarning
 from algoscope.model.tokens import example_tokens
 from algoscope.predictors import ridge
 
-pytestmark = pytest.mark.optimized  # Rounding is the matter.
-
 X = np.random.default_rng(0).normal(size=(4, 2))
 Y = X @ np.array([1.0, -0.5])
 

@@ -27,8 +27,6 @@ from algoscope.model import stack
 from algoscope.model.tokens import example_tokens
 from algoscope.model.transformer import Transformer
 
-pytestmark = pytest.mark.optimized  # Rounding is the matter.
-
 DIM, LEARNING_RATE, PENALTY = 4, 1 / 12, 0.1
 W = np.array([0.5, -1.0, 0.25, 1.5])
 NUM_DATASETS = 8

@@ -58,8 +58,6 @@ from algoscope.construction.language.timesteps import (
 from algoscope.construction.language.values import Head, constant, join
 from algoscope.foundation.validation import InvalidValueError
 
-pytestmark = pytest.mark.optimized  # Rounding is the matter.
-
 
 @law
 @given(recipes())

@@ -23,8 +23,6 @@ from algoscope.foundation.validation import InvalidValueError
 from algoscope.model.learner import InContextLearner
 from algoscope.model.tokens import encode_context
 
-pytestmark = pytest.mark.optimized  # Rounding is the matter.
-
 DIM, NUM = 3, 3
 # Largest error relative to the largest of 1 and the predictions.
 BARS = {"float64": 1e-8, "float32": 1e-2}

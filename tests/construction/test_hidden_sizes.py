@@ -5,7 +5,6 @@ import sys
 import warnings
 from pathlib import Path
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,8 +13,6 @@ import algoscope as asc
 from algoscope import OutsideRangeWarning
 from algoscope.construction.algorithms import SGD, Algorithm, MinimumNorm, Ridge
 from algoscope.model.tokens import example_tokens
-
-pytestmark = pytest.mark.optimized  # Rounding is the matter.
 
 BARS = {"float64": 1e-10, "float32": 1e-3}
 SPOTS: list[tuple[Algorithm, int, int]] = [
@@ -51,7 +48,6 @@ def test_a_compiled_algorithm_is_precise_or_warns(spot, dtype):
         if factor == 1:
             assert error <= BARS[dtype]
             assert not warned
-    jax.clear_caches()
 
 
 @pytest.mark.slow

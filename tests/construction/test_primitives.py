@@ -30,8 +30,6 @@ from algoscope.construction.paper.steps import Layout, Step
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.model.stack import layer_of
 
-pytestmark = pytest.mark.optimized  # Rounding is the matter.
-
 sizes = st.integers(1, 3)
 
 

@@ -32,8 +32,6 @@ from algoscope.construction.paper.raw import Mov, Only, Raw
 from algoscope.construction.paper.steps import Layout, Parallel
 from algoscope.foundation.validation import InvalidValueError
 
-pytestmark = pytest.mark.optimized  # Rounding is the matter.
-
 REGISTERS = {"r": 3, "s": 2, "w": 2, "v": 3}
 
 

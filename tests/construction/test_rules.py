@@ -29,8 +29,6 @@ from algoscope.construction.language.rules import LearningRule
 from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
 from algoscope.model.tokens import example_tokens
 
-pytestmark = pytest.mark.optimized  # Rounding is the matter.
-
 PAGE = Path(__file__).parents[2] / "docs" / "learning_rules.md"
 LABELS = {"logistic": (0.0, 1.0)}
 LABELS |= dict.fromkeys(("perceptron", "passive_aggressive"), (-1.0, 1.0))

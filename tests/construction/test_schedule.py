@@ -25,8 +25,6 @@ from algoscope.construction.language.values import (
     join,
 )
 
-pytestmark = pytest.mark.optimized  # Rounding is the matter.
-
 
 def registers(*values: Value | None) -> set[Register]:
     return {register for v in values if v is not None for register in v.terms}

@@ -25,8 +25,6 @@ from algoscope.construction.trace import (
 from algoscope.model import stack
 from algoscope.model.tokens import encode_context, example_tokens
 
-pytestmark = pytest.mark.optimized  # Rounding is the matter.
-
 
 @pytest.fixture(autouse=True)
 def _one_compiled_body(monkeypatch: pytest.MonkeyPatch):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.browser import browser as browser
+from support.compiling import QUICKLY, SHARED
 from support.pages import DOCS, ROOT
 
 NEEDED = ("sphinx", "furo", "myst_nb", "bs4", "latex2mathml", "sphinx_copybutton")
@@ -32,9 +33,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
             command += ["-d", str(shared / "doctrees"), str(DOCS), str(out)]
             path = os.pathsep.join(filter(None, [str(ROOT), os.getenv("PYTHONPATH")]))
             # What notebooks run takes less time than its optimization would.
-            quickly = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "PYTHONPATH": path}
+            environment = os.environ | QUICKLY | SHARED | {"PYTHONPATH": path}
             run = subprocess.run(
-                command, capture_output=True, text=True, env=os.environ | quickly
+                command, capture_output=True, text=True, env=environment
             )
             log.write_text(json.dumps([run.returncode, run.stdout + run.stderr]))
     status, said = json.loads(log.read_text())

@@ -34,13 +34,14 @@ from algoscope.predictors import (
 
 TASK = asc.LinearRegression(dim=2)
 EXAMPLES = 8
+NEIGHBORS = KNeighborsRegressor(2, algorithm="kd_tree")  # fast for one query
 SHAPED = "have shape (tasks, 2), with one task or more"
 
 
 def ask(box, **options) -> Identification:
     settings = {
         "num_examples": EXAMPLES,
-        "num_datasets": 64,
+        "num_datasets": 32,
         "with_evidence": False,
         "progress": False,
     }
@@ -58,6 +59,11 @@ def least_squares(x, y, query):
 @cache
 def known() -> Identification:
     return ask(ridge(0.3), with_evidence=True)
+
+
+@cache
+def trained() -> Identification:
+    return ask(InContextLearner.from_pretrained("linear-d2"), num_datasets=64)
 
 
 # What it is.
@@ -79,7 +85,7 @@ def known() -> Identification:
         (ridge(400.0), "ridge", {"penalty": 400.0}),
         (EstimatorPredictor(LinearRegression()), "ols", {"intercept": True}),
         (EstimatorPredictor(Ridge(0.7)), "ridge", {"penalty": 0.7, "intercept": True}),
-        (EstimatorPredictor(KNeighborsRegressor(2)), "knn", {"k": 2}),
+        (EstimatorPredictor(NEIGHBORS), "knn", {"k": 2}),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
@@ -332,7 +338,8 @@ def test_a_box_that_dies_before_the_evidence_keeps_its_answer():
 
 
 def test_huber_is_not_least_squares_everywhere():
-    found = ask(EstimatorPredictor(HuberRegressor(max_iter=1000)))
+    box = EstimatorPredictor(HuberRegressor(max_iter=1000))
+    found = ask(box, num_examples=5, num_datasets=16)
     assert found.relation != "is"
 
 

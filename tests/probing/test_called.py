@@ -29,7 +29,6 @@ def errors(result) -> list[np.ndarray]:
     return [each.error for each in result.measurements]
 
 
-@pytest.mark.optimized
 def test_probes_are_the_same_whether_jax_sees_the_learner_or_not():
     learner = small_learner()
     found, expected = (
@@ -40,7 +39,6 @@ def test_probes_are_the_same_whether_jax_sees_the_learner_or_not():
         np.testing.assert_allclose(mine, theirs, rtol=1e-5)
 
 
-@pytest.mark.optimized
 def test_states_of_long_probings_are_called_a_few_steps_at_a_time(monkeypatch):
     """Fewer pilot datasets scale the states in another way, so errors differ a bit."""
     config = replace(SMALL, layers=(0, 2))
@@ -56,7 +54,6 @@ def test_states_of_long_probings_are_called_a_few_steps_at_a_time(monkeypatch):
     assert source.num_steps(20, 8, 5) == 1
 
 
-@pytest.mark.optimized
 def test_an_interrupted_probing_is_resumed_from_its_cache(tmp_path):
     wrapped = Wrapped(small_learner())
     options = {"targets": ["w_ols"], "floors": False, "directory": tmp_path}

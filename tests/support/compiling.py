@@ -19,7 +19,7 @@ from jax._src import compiler
 QUICKLY = {
     "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
     "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} "
-    "--xla_cpu_use_fusion_emitters=false",
+    "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1",
 }
 # The first of several programs that compute the same compiles for all of them.
 SHARED = {
@@ -27,6 +27,10 @@ SHARED = {
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
 
+_MORE = [
+    ("xla_cpu_use_fusion_emitters", False),
+    ("xla_cpu_parallel_codegen_split_count", 1),  # workers have one thread each
+]
 _options_of_users = compiler.get_compile_options
 
 
@@ -37,6 +41,5 @@ def emit_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _quick_options(*args, **kwargs):
     options = _options_of_users(*args, **kwargs)
-    more = ("xla_cpu_use_fusion_emitters", False)
-    options.env_option_overrides = [*options.env_option_overrides, more]
+    options.env_option_overrides = [*options.env_option_overrides, *_MORE]
     return options
