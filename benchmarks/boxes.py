@@ -9,7 +9,7 @@ from truths import Rng, Truth, extremes, log_uniform, members, outsiders
 
 import algoscope
 from algoscope.identification.scores import EXACT
-from algoscope.identification.suites import SUITES, draw_probes
+from algoscope.identification.suites import SUITES, draw_questions
 
 NEW_DATASETS, NEW_SEED = 256, 2**20  # to compare a box with its parts
 
@@ -140,7 +140,7 @@ def equals_a_part(truth: Truth, verdicts: set[str], d: int, n: int) -> bool:
     """
     task = algoscope.LinearRegression(d)
     sizes = {"sizes": (NEW_DATASETS,), "num_examples": n + 1, "seed": NEW_SEED}
-    (asked,) = draw_probes(SUITES, task, **sizes)
+    (asked,) = draw_questions(SUITES, task, **sizes)
     return any(
         all(
             (part.box(x[:i], y[:i], x[i]) - truth.box(x[:i], y[:i], x[i])) ** 2

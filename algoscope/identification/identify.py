@@ -51,8 +51,8 @@ from algoscope.identification.statements import (
 )
 from algoscope.identification.suites import (
     SUITES,
-    Probes,
-    draw_probes,
+    Questions,
+    draw_questions,
     most_contested,
 )
 from algoscope.predictors import BlackBox, Predictor, PredictorFailedError
@@ -149,7 +149,7 @@ class _Inquiry:
         self.spans = regime_spans(task.dim, num_examples)
         self.suites = ("task",) if domain == "task" else SUITES
         half = num_datasets // 2
-        self.to_fit, self.to_test, self.pool = draw_probes(
+        self.to_fit, self.to_test, self.pool = draw_questions(
             self.suites,
             task,
             sizes=(half, half, POOL * max(half // 4, 1)),
@@ -158,11 +158,11 @@ class _Inquiry:
         )
         self.num_asked = self.num_answered = 0
 
-    def ask(self, probes: Probes) -> Observations:
+    def ask(self, questions: Questions) -> Observations:
         """Return the predictor's answers."""
-        answers = predict_exactly(self.predictor, probes.x, probes.y)
+        answers = predict_exactly(self.predictor, questions.x, questions.y)
         found = Observations(
-            probes.x, probes.y, answers.astype(np.float64), tuple(probes.suite)
+            questions.x, questions.y, answers.astype(np.float64), tuple(questions.suite)
         )
         self.num_asked += found.predictions[:, 1:].size
         self.num_answered += int(found.counted.sum())
@@ -192,10 +192,12 @@ class _Inquiry:
     def measure_floor(self) -> Floor:
         """Return how exactly the predictor answers: asked twice, and in other words."""
         rows = self.repeated
-        probes = self.to_fit.take(rows)
+        questions = self.to_fit.take(rows)
         order = np.random.default_rng(self.seed).permutation(self.task.dim)
-        again = self.ask(probes)
-        turned = self.ask(Probes(probes.x[..., order], probes.y, probes.suite))
+        again = self.ask(questions)
+        turned = self.ask(
+            Questions(questions.x[..., order], questions.y, questions.suite)
+        )
         once = self.fitted.take(rows)
         twice = once.squares(again.predictions)[once.counted] / 2
         moved = once.squares(turned.predictions)[once.counted]
@@ -206,8 +208,8 @@ class _Inquiry:
 
     def ask_again(self, observed: Observations) -> Observations:
         """Return the observations with a second answer to every question."""
-        probes = Probes(observed.x, observed.y, list(observed.suite))
-        return replace(observed, again=self.ask(probes).predictions)
+        questions = Questions(observed.x, observed.y, list(observed.suite))
+        return replace(observed, again=self.ask(questions).predictions)
 
     def run(
         self, has_task: bool, with_evidence: bool, progress: Progress
@@ -299,7 +301,9 @@ class _Inquiry:
             nearest = min(nearest, loss)
         return found
 
-    def _contested(self, hypotheses: list[Hypothesis], tested: Observations) -> Probes:
+    def _contested(
+        self, hypotheses: list[Hypothesis], tested: Observations
+    ) -> Questions:
         """Return datasets on which the nearest hypotheses disagree most."""
         order = np.argsort([Score.of(h, tested).distance for h in hypotheses])
         pool = Observations(

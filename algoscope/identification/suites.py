@@ -16,16 +16,16 @@ from algoscope.comparison.predict import held_out
 from algoscope.tasks.task import Task
 
 
-class Probes(NamedTuple):
+class Questions(NamedTuple):
     """Datasets to ask a predictor about, each with the suite that it belongs to."""
 
     x: Float[np.ndarray, "datasets examples dim"]
     y: Float[np.ndarray, "datasets examples"]
     suite: list[str]
 
-    def take(self, index: np.ndarray) -> "Probes":
+    def take(self, index: np.ndarray) -> "Questions":
         """Return the datasets at these indices."""
-        return Probes(self.x[index], self.y[index], [self.suite[i] for i in index])
+        return Questions(self.x[index], self.y[index], [self.suite[i] for i in index])
 
 
 Change = Callable[[np.random.Generator, np.ndarray], np.ndarray]
@@ -92,7 +92,7 @@ KINDS = {  # what the suites are called in a sentence
 
 def draw_suite(
     name: str, task: Task, *, num_datasets: int, num_examples: int, seed: int
-) -> Probes:
+) -> Questions:
     """Return datasets of one suite.
 
     Except in the task's own suite, labels have noise of a tenth of the signal's
@@ -103,7 +103,7 @@ def draw_suite(
         x, y = held_out(
             task, num_datasets=num_datasets, num_examples=num_examples, seed=seed
         )
-        return Probes(x.astype(np.float64), y.astype(np.float64), suite)
+        return Questions(x.astype(np.float64), y.astype(np.float64), suite)
     rng = np.random.default_rng([seed, SUITES.index(name)])
     x = rng.standard_normal((num_datasets, num_examples, task.dim))
     w = rng.standard_normal((num_datasets, task.dim))
@@ -117,17 +117,17 @@ def draw_suite(
     if name == "outlier":
         where = rng.integers(0, max(num_examples // 4, 1), size=num_datasets)
         y[np.arange(num_datasets), where] += 10 * scale[:, 0]
-    return Probes(x, y, suite)
+    return Questions(x, y, suite)
 
 
-def draw_probes(
+def draw_questions(
     suites: tuple[str, ...],
     task: Task,
     *,
     sizes: tuple[int, ...],
     num_examples: int,
     seed: int,
-) -> list[Probes]:
+) -> list[Questions]:
     """Return one set per size, with datasets of every suite.
 
     A quarter of them or more are of the task, the others are shared out evenly.
@@ -151,7 +151,7 @@ def draw_probes(
     for place in range(len(sizes)):
         rows = {name: slice(*ends[name][place : place + 2]) for name in suites}
         found.append(
-            Probes(
+            Questions(
                 np.concatenate([parts[name].x[rows[name]] for name in suites]),
                 np.concatenate([parts[name].y[rows[name]] for name in suites]),
                 [s for name in suites for s in parts[name].suite[rows[name]]],
@@ -170,10 +170,10 @@ def _count(name: str, size: int, others: int) -> int:
 
 
 def most_contested(
-    probes: Probes,
+    questions: Questions,
     predictions: Float[np.ndarray, "hypotheses datasets examples"],
     num_datasets: int,
-) -> Probes:
+) -> Questions:
     """Return the datasets on which the hypotheses disagree most.
 
     The disagreement of two hypotheses on a dataset is relative to the labels and to
@@ -181,7 +181,7 @@ def most_contested(
     it, so that the chosen datasets separate all pairs.
     """
     predictions = predictions[:, :, 1:]  # before the first example nothing is learned
-    scale = np.mean(probes.y**2, axis=1) + 1e-300
+    scale = np.mean(questions.y**2, axis=1) + 1e-300
     with np.errstate(over="ignore", invalid="ignore"):  # a hypothesis may diverge
         pairs = [
             np.mean((a - b) ** 2, axis=1) / scale
@@ -190,4 +190,4 @@ def most_contested(
         ]
         relative = np.array([pair / (np.median(pair) + 1e-300) for pair in pairs])
     score = np.where(np.isfinite(relative), relative, 0.0).min(axis=0)
-    return probes.take(np.argsort(-score, kind="stable")[:num_datasets])
+    return questions.take(np.argsort(-score, kind="stable")[:num_datasets])

@@ -15,10 +15,12 @@ from algoscope.identification.families import FAMILIES, families_with
 from algoscope.identification.family import Parameter
 from algoscope.identification.hypothesis import Hypothesis, hypothesis_of
 from algoscope.identification.prefixes import Prefixes
-from algoscope.identification.suites import SUITES, draw_probes
+from algoscope.identification.suites import SUITES, draw_questions
 
-(PROBES,) = draw_probes(SUITES, Regression(dim=3), sizes=(32,), num_examples=9, seed=1)
-DATA = Prefixes(PROBES.x, PROBES.y)
+(QUESTIONS,) = draw_questions(
+    SUITES, Regression(dim=3), sizes=(32,), num_examples=9, seed=1
+)
+DATA = Prefixes(QUESTIONS.x, QUESTIONS.y)
 
 
 def label(family):
@@ -212,6 +214,8 @@ def test_the_posterior_mean_over_a_pool_equals_the_predictor(rng):
     mine = hypothesis_of(
         "discrete_bayes", {"noise_variance": 0.3, "tasks": 7}, (family,)
     ).predict(DATA)
-    theirs = predict_exactly(predictors.discrete_bayes(pool, 0.3), PROBES.x, PROBES.y)
+    theirs = predict_exactly(
+        predictors.discrete_bayes(pool, 0.3), QUESTIONS.x, QUESTIONS.y
+    )
     np.testing.assert_allclose(mine, theirs, atol=1e-10)
     assert families_with(None, 3) == FAMILIES

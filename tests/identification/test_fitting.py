@@ -10,16 +10,18 @@ from algoscope.identification.fitting import fit_families, polish, refine, scan
 from algoscope.identification.hypothesis import hypothesis_of
 from algoscope.identification.observations import LARGEST_RESIDUAL, Observations
 from algoscope.identification.prefixes import Prefixes
-from algoscope.identification.suites import SUITES, draw_probes
+from algoscope.identification.suites import SUITES, draw_questions
 from algoscope.predictors import gd, heavy_ball, ridge, sgd
 
 TASK = LinearRegression(dim=2)
 
 
 def observe(predictor, seed=0, size=24) -> Observations:
-    (probes,) = draw_probes(SUITES, TASK, sizes=(size,), num_examples=9, seed=seed)
-    answers = predict_exactly(predictor, probes.x, probes.y)
-    return Observations(probes.x, probes.y, answers, tuple(probes.suite))
+    (questions,) = draw_questions(
+        SUITES, TASK, sizes=(size,), num_examples=9, seed=seed
+    )
+    answers = predict_exactly(predictor, questions.x, questions.y)
+    return Observations(questions.x, questions.y, answers, tuple(questions.suite))
 
 
 def family(name, *parameters, **fixed):

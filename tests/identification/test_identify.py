@@ -147,11 +147,6 @@ def test_what_fails_on_one_kind_of_data_is_said_to():
     assert "an outlier" in found.sentence
 
 
-@cache
-def trained() -> Identification:
-    return ask(InContextLearner.from_pretrained("linear-d2"))
-
-
 def test_both_questions_are_answered_for_a_trained_model():
     found = trained()
     assert [each.domain for each in found.statements] == ["task", "everywhere"]

@@ -7,8 +7,8 @@ from algoscope import LinearRegression
 from algoscope.comparison.predict import predict_exactly
 from algoscope.identification.suites import (
     SUITES,
-    Probes,
-    draw_probes,
+    Questions,
+    draw_questions,
     draw_suite,
     most_contested,
 )
@@ -48,34 +48,36 @@ def test_suites_are_what_their_names_say():
 
 def test_contested_datasets_are_those_on_which_hypotheses_disagree(rng):
     y = np.ones((4, 3))
-    probes = Probes(np.zeros((4, 3, 1)), y, list("abcd"))
+    questions = Questions(np.zeros((4, 3, 1)), y, list("abcd"))
     still, moved = np.zeros((4, 3)), np.zeros((4, 3))
     moved[:, 1:] = np.array([1.0, 3.0, 2.0, 1.0])[:, None]
     moved[3, 0] = 1e9  # before the first example, where nothing is learned
-    assert most_contested(probes, np.stack([still, moved]), 2).suite == ["b", "c"]
+    assert most_contested(questions, np.stack([still, moved]), 2).suite == ["b", "c"]
     endless = np.full((4, 3), np.inf)
-    assert len(most_contested(probes, np.stack([still, endless]), 3).x) == 3
+    assert len(most_contested(questions, np.stack([still, endless]), 3).x) == 3
 
 
 def test_every_pair_of_hypotheses_is_told_apart():
-    probes = Probes(np.zeros((3, 2, 1)), np.ones((3, 2)), list("abc"))
+    questions = Questions(np.zeros((3, 2, 1)), np.ones((3, 2)), list("abc"))
     a, b, c = np.zeros((3, 3, 2))
     b[:, 1] = [1.0, 9.0, 2.0]
     c[:, 1] = [-1.0, 9.0, -2.0]  # on the second dataset, b and c agree
-    assert most_contested(probes, np.stack([a, b, c]), 1).suite == ["c"]
+    assert most_contested(questions, np.stack([a, b, c]), 1).suite == ["c"]
 
 
 def test_contested_datasets_of_known_algorithms_are_few_and_far_apart():
-    (pool,) = draw_probes(SUITES, TASK, sizes=(64,), num_examples=9, seed=0)
+    (pool,) = draw_questions(SUITES, TASK, sizes=(64,), num_examples=9, seed=0)
     predictions = np.stack(
         [predict_exactly(each, pool.x, pool.y) for each in (ols, average)]
     )
     chosen = most_contested(pool, predictions, 8)
 
-    def difference(probes: Probes) -> float:
-        a, b = (predict_exactly(each, probes.x, probes.y) for each in (ols, average))
+    def difference(questions: Questions) -> float:
+        a, b = (
+            predict_exactly(each, questions.x, questions.y) for each in (ols, average)
+        )
         return float(
-            np.mean(np.mean((a - b) ** 2, axis=1) / np.mean(probes.y**2, axis=1))
+            np.mean(np.mean((a - b) ** 2, axis=1) / np.mean(questions.y**2, axis=1))
         )
 
     assert len(chosen.x) == 8
@@ -83,9 +85,9 @@ def test_contested_datasets_of_known_algorithms_are_few_and_far_apart():
 
 
 def test_a_quarter_of_the_datasets_is_of_the_task_and_the_others_are_shared_evenly():
-    first, second = draw_probes(SUITES, TASK, sizes=(56, 9), num_examples=3, seed=0)
+    first, second = draw_questions(SUITES, TASK, sizes=(56, 9), num_examples=3, seed=0)
     assert [first.suite.count(name) for name in SUITES] == [14, *[6] * 7]
     assert [second.suite.count(name) for name in SUITES] == [2, *[1] * 7]
     assert not np.isin(second.y, first.y).any()
-    (alone,) = draw_probes(("task",), TASK, sizes=(16,), num_examples=3, seed=0)
+    (alone,) = draw_questions(("task",), TASK, sizes=(16,), num_examples=3, seed=0)
     assert alone.suite == ["task"] * 16
