@@ -24,7 +24,8 @@ from hypothesis import strategies as st
 from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
 
 FOUND = json.loads(Path(__file__).with_name("found.json").read_text())
-FEW = 10  # inputs of each kind in the fast tests
+FEW = 10  # inputs of each kind in the fast tests, but of those that take long
+FEWEST = 2
 MANY = int(os.environ.get("FUZZ_INPUTS", "110000"))  # of all kinds, in the slow ones
 SLOW = [pytest.mark.slow, pytest.mark.timeout(3600)]
 READ = {reader.name: reader for reader in READERS}
@@ -132,7 +133,13 @@ def fuzz(inputs: st.SearchStrategy, check: Callable[[Any], None], count: int) ->
 @pytest.fixture(params=["few", pytest.param("many", marks=SLOW)])
 def count(request: pytest.FixtureRequest) -> Callable[[float], int]:
     """Return a function from the share of a kind to how many inputs are drawn."""
-    return lambda share: FEW if request.param == "few" else round(MANY * share / ALL)
+
+    def number(share: float) -> int:
+        if request.param == "few":
+            return FEWEST if share < 0.1 else FEW
+        return round(MANY * share / ALL)
+
+    return number
 
 
 @pytest.mark.parametrize("name", READ)

@@ -179,7 +179,7 @@ def test_what_leaves_much_of_small_answers_is_not_named():
     def signs(x, y, query):
         return float(0.01 * np.sign(y) @ x @ query)
 
-    found = ask(function(signs))
+    found = ask(function(signs), num_datasets=64)
     assert max(found.suites.values()) < found.limit
     assert (found.relation, found.verdict) == ("none", "none")
     assert "of the size of its answers" in found.sentence
