@@ -116,9 +116,10 @@ class BatchedBox(BlackBox, Protocol):
 
 
 class Parametrized(partial):
-    """A function with the parameters of an algorithm; with the same ones it is equal.
+    """A function with the parameters of an algorithm, equal if they are equal.
 
-    So a predictor that is made again equals the first, and is not compiled again.
+    Two predictors with the same parameters are equal too, so JAX compiles one program
+    for both. Parameters that are arrays cannot be compared: use `partial` for them.
 
     Example:
         >>> import algoscope as asc

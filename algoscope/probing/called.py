@@ -54,8 +54,8 @@ class ShownStates(eqx.Module):
         return data.states
 
 
-class CalledStates(eqx.Module):
-    """The hidden states of some layers of a learner, called for whole batches."""
+class CalledStates(ShownStates):
+    """The same with the learner that is called for the states, in whole batches."""
 
     learner: OpenedLearner = eqx.field(static=True)
     layers: tuple[int, ...] = eqx.field(static=True)
@@ -68,10 +68,6 @@ class CalledStates(eqx.Module):
         """Return the source of a learner that answers on these datasets."""
         found = _states(learner, layers, np.asarray(x), np.asarray(y))
         return cls(learner, layers, found.dtype.name)
-
-    def __call__(self, data: Dataset) -> Float[Array, "part layers time hidden"]:
-        """Return the states that the datasets show."""
-        return ShownStates()(data)
 
     def num_steps(self, wanted: int, batch_size: int, time: int) -> int:
         """Return how many batches one program is given, at most as many as wanted."""
