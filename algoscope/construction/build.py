@@ -7,7 +7,7 @@ rule or a program, is named `written`, and known by its program only.
 """
 
 import inspect
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -60,6 +60,8 @@ class Construction:
     layer_norm_epsilon: float = 0.0
     pre_norm: bool = False
     trainable: bool = False  # moderate weights, about 1e-2 off: a start for training
+    # What was compiled, if it was loaded: another version may write another program.
+    saved: Program | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self):
         require_choice("dtype", self.dtype, get_args(DType))
@@ -95,14 +97,22 @@ class Construction:
         """The parameters of the algorithm."""
         return self.algorithm.parameters
 
+    @property
+    def program(self) -> Program:
+        """The saved program, or the one that this version writes."""
+        written = self.suited
+        if self.saved is not None:
+            written = WrittenAlgorithm(self.algorithm.name, self.saved)
+        return written.program(self.dim, self.num_examples)
+
     def arrange(self) -> Arrangement:
         """Return the program with its layers and rows, without weights."""
-        program = self.suited.program(self.dim, self.num_examples)
+        program = self.program
         return arrange(program, self.numerics, self._code(program))
 
     def compile(self, tokens: Tokens | None = None) -> Compiled:
         """Return the transformer, calibrated on `tokens` or on the usual task."""
-        program = self.suited.program(self.dim, self.num_examples)
+        program = self.program
         if tokens is None:
             count = TRAINABLE_CALIBRATION if self.trainable else None
             tokens = self.suited.examples(self.dim, self.num_examples, count)
@@ -117,7 +127,7 @@ class Construction:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plain values that `from_dict` reads."""
-        rest = {f.name: getattr(self, f.name) for f in fields(self)[1:]}
+        rest = {f.name: getattr(self, f.name) for f in fields(self)[1:-1]}
         name, parameters = self.algorithm.name, self.parameters
         if isinstance(self.algorithm, WrittenAlgorithm):
             name, parameters = WRITTEN, {"name": name}
@@ -132,7 +142,7 @@ class Construction:
         name, parameters = rest.pop("algorithm"), rest.pop("parameters")
         if name == WRITTEN and program is not None:
             return cls(WrittenAlgorithm(str(parameters["name"]), program), **rest)
-        return cls(ALGORITHMS[name](**parameters), **rest)
+        return cls(ALGORITHMS[name](**parameters), **rest, saved=program)
 
 
 def build(
@@ -246,7 +256,7 @@ def read_construction(directory: Path) -> Construction:
         raise InvalidValueError("directory", rule, f"'{directory}'")
     try:
         program = None
-        if saved["algorithm"] == WRITTEN:
+        if saved["algorithm"] == WRITTEN or (directory / PROGRAM).exists():
             program = load_program(directory / PROGRAM)
         return Construction.from_dict(saved, program)
     except DamagedFileError:

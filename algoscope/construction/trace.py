@@ -29,6 +29,7 @@ from algoscope.construction.language.values import FeedForwardEvent
 from algoscope.construction.paper.as_program import program_of_chain
 from algoscope.construction.paper.chain import Chain
 from algoscope.construction.paper.steps import Layout
+from algoscope.foundation.validation import InvalidValueError
 from algoscope.model.tokens import encode_context
 from algoscope.model.transformer import Transformer, run_compiled
 
@@ -152,6 +153,13 @@ def trace_program(
 
     A register is shown from the layer that writes it to the last that reads it.
     """
+    wanted = arrangement.num_layers, arrangement.hidden_size
+    found = transformer.num_layers, len(transformer.w_e)
+    if found != wanted:
+        rule = "have {} layers of width {}, as its program says".format(*wanted)
+        size = "{} of width {}".format(*found)
+        remedy = "Build it again: another version wrote it, or it is damaged."
+        raise InvalidValueError("transformer", rule, size, remedy)
     tokens = tokens.astype(arrangement.numerics.dtype)
     state = interpret(arrangement.program, tokens.astype(np.float64))
     run = run_compiled(transformer, jnp.asarray(tokens))

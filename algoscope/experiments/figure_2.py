@@ -216,7 +216,8 @@ def _margin(found: SeedGroup) -> Difference:
 
 def _sentence(found: SeedGroup) -> str:
     about, names = found.about, _references([found])
-    start = f"σ²/τ² = {about['ratio']} ({listed([r.about['run'] for r in found.runs])})"
+    runs = [f"{run.about['run']} of seed {run.about['seed']}" for run in found.runs]
+    start = f"σ²/τ² = {about['ratio']} ({listed(runs)})"
     if not found.has_learned:
         return f"{start}: not learned ({found.size})."
     parts = []

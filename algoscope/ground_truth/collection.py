@@ -276,7 +276,7 @@ def _learner(specimen: Specimen) -> tuple[Compiled, InContextLearner, Rotation |
         compiled = construction.compile()
         return compiled, _trained(compiled.learner(specimen.name)), None
     compiled = compile_program(
-        construction.suited.program(specimen.dim, specimen.num_examples),
+        construction.program,
         replace(construction.numerics, pad=ROTATED_PAD),
         tokens=construction.suited.examples(specimen.dim, specimen.num_examples),
     )

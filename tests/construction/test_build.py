@@ -18,6 +18,8 @@ from algoscope.construction.build import (
     load_construction,
     save_construction,
 )
+from algoscope.construction.language.storage import PROGRAM, save_program
+from algoscope.construction.trace import trace_program
 from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.validation import InvalidValueError
 from algoscope.model.learner import InContextLearner
@@ -42,6 +44,31 @@ def test_a_saved_construction_is_the_same_learner_and_knows_what_it_is(tmp_path)
     assert learner.operands == compiled.operands
     card = (tmp_path / "README.md").read_text()
     assert all(str(line) in card for line in compiled.listing)
+
+
+def test_what_was_compiled_is_what_is_listed_though_this_version_writes_another(
+    tmp_path,
+):
+    own, other = SGD(0.05).program(2, 3), SGD(0.05, 0.1)
+    construction = Construction(other, dim=2, num_examples=3, saved=own)
+    save_construction(construction, construction.compile(), tmp_path)
+    learner, known = load_construction(tmp_path)
+    arrangement = known.arrange()
+    assert [str(line) for line in arrangement.listing] != [
+        str(line) for line in Construction(other, 2, 3).arrange().listing
+    ]
+    tokens = example_tokens(2, 3, 1, seed=3)
+    for step in trace_program(arrangement, learner.transformer, tokens):
+        for register in step.registers.values():
+            assert np.allclose(register.difference, 0, atol=1e-10)
+    save_program(Ridge(0.5).program(2, 3), tmp_path / PROGRAM)
+    learner, known = load_construction(tmp_path)
+    with refused("transformer", "have 12 layers of width 20, as its program says"):
+        trace_program(known.arrange(), learner.transformer, tokens)
+    save_program(Ridge(0.5).program(1, 3), tmp_path / PROGRAM)
+    learner, known = load_construction(tmp_path)
+    with refused("size", "be d = 1 and n = 3, which sgd is for"):
+        known.arrange()
 
 
 def test_a_directory_without_a_construction_is_refused(tmp_path):
