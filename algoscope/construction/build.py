@@ -156,8 +156,8 @@ class WrittenLearner(InContextLearner):
     numbers: a call returns the first, `outputs` all of them.
     """
 
-    construction: Construction = eqx.field(static=True)
-    compiled: Compiled = eqx.field(static=True)
+    construction: Construction = eqx.field(static=True, repr=False)
+    compiled: Compiled = eqx.field(static=True, repr=False)
 
     def __init__(self, construction: Construction, compiled: Compiled):
         """Hold the transformer of a compiled program."""
