@@ -11,6 +11,7 @@ import pytest
 
 from algoscope.cli.interrupts import stopping_on_request
 
+RESULTS = str(Path(__file__).parents[2] / "results")
 LONG = {
     "identify": ["identify", "linear-d2"],
     "compare": ["compare", "linear-d2", "--num-datasets", "200000"],
@@ -20,6 +21,9 @@ LONG = {
     "reproduce": ["reproduce", "fig1", "--budget", "smoke"],
     "train": ["train", "--preset", "demo", "--steps", "100000"],
     "build": ["build", "conjugate_gradients", "--dim", "4"],
+    "sweep": ["sweep", "run", "--preset", "demo", "--steps", "100000", "--seed", "0"],
+    "report": ["report", RESULTS, "--out", "page.html"],
+    "play": ["play", "linear-d2", "--out", "page.html"],
 }
 FAST = [("identify", 2.0), ("compare", 3.5), ("train", 6.0)]
 SLOW = [(name, seconds) for name in LONG for seconds in (0.6, 1.5, 3.0, 5.0, 8.0)]
