@@ -3,8 +3,10 @@
 The first pass over fresh datasets trains the MLPs at all fixed places, and sums up the
 moments that give the best linear probes there. The second pass learns attention. Its
 probes start from those of every fixed place, with their attention spread a little (see
-`places`); of all of them, and of the fixed ones themselves, the best on validation
-datasets is kept. So learned attention is never worse than a fixed place there.
+`places`). After an eighth of its steps, the first of `passes.MOMENTS`, only the start
+of least validation error is trained on, for each probe by itself. The better of its end
+and the fixed ones, on validation datasets, is kept. So learned attention is never worse
+than a fixed place there.
 """
 
 from collections.abc import Callable

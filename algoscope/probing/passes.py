@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from algoscope.foundation import largest_divisor
 from algoscope.foundation.files import load_arrays, reading, save_arrays
-from algoscope.probing.config import Kind
+from algoscope.probing.config import MOMENTS, Kind
 from algoscope.probing.probes import (
     AdamState,
     Moments,
@@ -43,7 +43,6 @@ from algoscope.probing.stream import (
 )
 from algoscope.tasks.task import Dataset
 
-MOMENTS = (0.125, 0.25, 0.5, 0.75, 1.0)  # of a pass, when validation errors are taken
 STEPS_PER_CALL = 20  # of one program; between calls Python reports progress
 
 Used = Bool[np.ndarray | Array, "kinds size"]  # components that a target has

@@ -8,9 +8,9 @@ it is part of FF's first matrix, which changes nothing as long as W_v has as man
 as H⁽ˡ⁾ has units (paper: 512 for both).
 
 All probes of one kind, over layers, prefixes, places and targets, are one stack in one
-program. They see the same datasets and are independent: the loss is a sum, and Adam
-treats each weight separately, so each ends as if it were trained alone. The learning
-rate rises over the first steps and falls to zero along half a cosine.
+program. They see the same datasets and are independent: each ends as if it were trained
+alone. The learning rate rises over the first steps and falls to zero along half a
+cosine.
 
 The best linear probe of a fixed place has a closed form in the second moments of its
 reading, which are accumulated over the same datasets: `Moments`.
