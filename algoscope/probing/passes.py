@@ -253,8 +253,8 @@ def _stepped(
 ) -> tuple[Probes, AdamState]:
     """Return a stack of probes and their states after one step of Adam.
 
-    They take it in turn. All that one of them computes fits into the cache of its core;
-    all together would be written to memory and read again, which takes twice as long.
+    They take it in turn: all that one of them computes fits into the cache of its core,
+    while that of all together would be written to memory and read again.
     """
     shown = _Shown.to(probes, batch, used)
     weights, states = probes.trained, adam
