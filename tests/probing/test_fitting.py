@@ -167,7 +167,7 @@ def test_every_probe_goes_on_from_its_own_best_start(rng):
     best = np.array([[[0, 1], [2, 3]], [[1, 0], [2, 2]]])  # [layers, places, targets]
     names = np.arange(16.0, dtype=np.float32).reshape(2, 4, 2)
     stack = Probes(
-        jnp.asarray(rng.normal(size=(2, 4, 2, 3, 5))),
+        jnp.asarray(rng.normal(size=(2, 4, 2, 1, 5))),
         jnp.asarray(names[..., None]),
         scores=jnp.asarray(rng.normal(size=(2, 4, 2, 7))),
     )
@@ -178,7 +178,7 @@ def test_every_probe_goes_on_from_its_own_best_start(rng):
     kept = found.carry.probes["linear"]
     np.testing.assert_array_equal(kept.b_out[..., 0], names[place])
     np.testing.assert_array_equal(kept.scores, np.asarray(stack.scores)[place])
-    assert found.carry.adam["linear"].first["w_out"].shape == (2, 2, 2, 3, 5)
+    assert found.carry.adam["linear"].first["w_out"].shape == (2, 2, 2, 1, 5)
     assert found.done == 20
 
 
