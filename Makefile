@@ -17,7 +17,7 @@ demo: setup  ## show what the package does
 test: setup  ## check format, lint and types, and run the fast tests
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
-	$(BIN)/pyright
+	$(BIN)/pyright --threads 2
 	NPROC=1 $(BIN)/pytest -n 2 --dist worksteal
 
 check: test  ## the same as test

@@ -15,7 +15,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as XLA: workers share the 
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
+from support.checking import check_quickly  # noqa: E402
 from support.compiling import emit_quickly  # noqa: E402
+
+check_quickly()  # before algoscope is imported
 
 MAPS = Path("/proc/self/maps")  # the memory maps of this process, on Linux
 MOST_MAPS = 20_000  # of 65,530 that Linux allows; every compiled program has some

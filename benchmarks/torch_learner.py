@@ -3,7 +3,8 @@
     python benchmarks/torch_learner.py
 
 `linear-d8` is exported to PyTorch. Its questions per second are measured in the causal
-form and through a function that answers single questions. `identify` is then run on it
+form and through a function that answers single questions. A matrix product alone says
+how many the processor could answer if it did nothing else. `identify` is then run on it
 and on the same learner in JAX, in turns, after one run each that compiles; both must
 come to the same verdict. It takes a few minutes on two cores.
 """
@@ -73,6 +74,24 @@ def rate(predictor: Any, x: Any, y: Any) -> float:
     return len(x) * (x.shape[1] - 1) / (time.perf_counter() - start)
 
 
+def operations(model: Any) -> int:
+    """Return the floating-point operations of a question's two tokens with matrices."""
+    named = model.layers.named_parameters()
+    return 2 * 2 * sum(each.numel() for name, each in named if ".w_" in name)
+
+
+def product_rate(torch: Any, repeats: int = 200) -> float:
+    """Return the floating-point operations per second of a layer's first product."""
+    rows, width, inner = 64 * 41, 64, 256
+    h, matrix = torch.randn(rows, width), torch.randn(inner, width)
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        torch.nn.functional.linear(h, matrix)
+        seconds.append(time.perf_counter() - start)
+    return 2 * rows * width * inner / median(seconds)
+
+
 def timed(predictor: Any) -> tuple[float, asc.Identification]:
     """Return the seconds that `identify` takes, and what it finds."""
     start = time.perf_counter()
@@ -93,8 +112,10 @@ def main(options: Options) -> None:
     )
     few = slice(options.num_datasets_single)
     rates: dict[str, list[float]] = {"batches": [], "one at a time": [], "JAX": []}
+    products = []  # per second
     predict_all(learner, x, y)  # compiles
     for _ in range(options.rounds):
+        products.append(product_rate(torch) / operations(model))
         rates["batches"].append(rate(batched, x, y))
         rates["one at a time"].append(rate(single, x[few], y[few]))
         rates["JAX"].append(rate(learner, x, y))
@@ -114,6 +135,10 @@ def main(options: Options) -> None:
         for name, each in rates.items()
     ]
     rows.append(["batches / one at a time", f"**{gain:,.0f}×**"])
+    limit = median(products)
+    most = limit / median(rates["one at a time"])
+    rows.append(["questions / s, matrix products alone", f"{limit:,.0f}"])
+    rows.append(["matrix products alone / one at a time", f"{most:,.0f}×"])
     rows += [
         [f"`identify`, {name}", f"{median(each):.1f} s, {found[name].verdict}"]
         for name, each in seconds.items()
@@ -124,6 +149,7 @@ def main(options: Options) -> None:
         name: {"verdict": each.verdict, "parameters": each.parameters}
         for name, each in found.items()
     }
+    rates["matrix products alone"] = products
     results = {"rates": rates, "seconds": seconds, "found": verdicts}
     settings = {"model": options.model, "rounds": options.rounds}
     write(options.out, settings, results, torch=version("torch"))

@@ -35,6 +35,7 @@ FORMS: dict[str, type[BatchedPredictor]] = {
     "context": ContextPredictor,
 }
 PRECISIONS = ("float32", "float64", "bfloat16", "float16")
+LARGE_BLOCK = 31 * 2**20  # bytes; of larger ones glibc learns nothing
 
 
 class TorchCall:
@@ -86,6 +87,9 @@ class TorchCall:
             remedy = f"{one_line(str(error), 120)}."
             raise InvalidValueError("device", rule, shown, remedy) from None
         self.module = module
+        # glibc keeps freed memory up to twice the largest block that was ever freed,
+        # and gives back the rest, which each batch would have to map and clear anew.
+        torch.empty(LARGE_BLOCK, dtype=torch.uint8, device="cpu")  # never touched
         self._lock = threading.RLock()  # hooks belong to one forward pass at a time
 
     def tensors(self, *arrays: np.ndarray) -> list[Any]:
@@ -104,14 +108,15 @@ class TorchCall:
         """
         torch = import_torch()
         with self._lock:
-            modes = {each: each.training for each in self.module.modules()}
-            self.module.eval()
+            training = [each for each in self.module.modules() if each.training]
+            if training:  # `eval` takes as long as a small layer
+                self.module.eval()
             try:
                 with torch.no_grad():
                     yield
             finally:
-                for each, training in modes.items():
-                    each.training = training
+                for each in training:
+                    each.training = True
 
     def of_copy(self) -> "TorchCall":
         """Return the same of a copy of the module."""

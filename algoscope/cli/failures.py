@@ -5,6 +5,7 @@ is left is an error of this package: it asks for a report, with the versions.
 """
 
 import errno
+import os
 import sys
 from typing import NamedTuple
 
@@ -80,8 +81,17 @@ def _of_system(error: OSError) -> Failure:
     words, remedy, status = SYSTEM_ERRORS.get(
         error.errno or 0, (error.strerror or type(error).__name__, "", FAILED)
     )
+    if error.errno == errno.ENOENT and not _has_directory():
+        return Failure(BAD_INPUT, "The current directory was deleted. Go to another.")
     where = visible(error.filename, 200) if error.filename else "A file"
     return Failure(status, f"{where}: {words}. {remedy}".rstrip())
+
+
+def _has_directory() -> bool:
+    try:
+        return bool(os.getcwd())
+    except OSError:
+        return False
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

@@ -23,6 +23,7 @@ from algoscope.foundation.user_code import did_you_mean
 from algoscope.foundation.validation import InvalidValueError
 
 HELP = ("-h", "--help")
+COLOR = re.compile(r"\x1b\[[\d;]*m")  # which the parser writes for terminals
 
 
 def parse(
@@ -122,7 +123,7 @@ def mistake(boxed: str, prog: str) -> str:
         >>> mistake("│ Missing value for argument '--steps'. Expected 1 values. │", "")
         '--steps needs a value.'
     """
-    boxed = boxed.translate(str.maketrans("│╭╮╰╯─", "|++++-"))  # as some terminals
+    boxed = COLOR.sub("", boxed).translate(str.maketrans("│╭╮╰╯─", "|++++-"))
     lines = [line.strip(" |+") for line in boxed.splitlines()]
     is_rule = [line.endswith("---") or line.startswith("---") for line in lines]
     whole = " ".join(

@@ -167,13 +167,13 @@ def _say_costs(experiments: list[Any], command: Reproduce) -> None:
     if len(costs) > 1:
         for name, cost in costs.items():
             runs = f", up to {len(cost.trainings):,} runs" if cost.trainings else ""
-            note(f"{name}: at most {duration(cost.seconds)}{runs}")
+            note(f"{name}: at most {duration(cost.seconds_here)}{runs}")
     asked = len(whole.trainings)
     trained = sum(_is_trained(run, command) for run in whole.trainings)
     runs = f"; {trained:,} of {asked:,} runs are trained already" if asked else ""
     note(
         f"Expected cost with the budget {command.budget}: at most "
-        f"{duration(whole.seconds)} on {CORES} CPU cores{runs}. "
+        f"{duration(whole.seconds_here)} on {CORES} CPU cores like these{runs}. "
         "It can be interrupted; the same command resumes it."
     )
 

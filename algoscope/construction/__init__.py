@@ -8,6 +8,7 @@ algorithm, `trace` shows what it computes.
 
 from algoscope.construction.algorithms import ALGORITHMS as ALGORITHMS
 from algoscope.construction.build import Construction as Construction
+from algoscope.construction.build import WrittenLearner as WrittenLearner
 from algoscope.construction.build import build as build
 from algoscope.construction.build import load_construction as load_construction
 from algoscope.construction.build import save_construction as save_construction
@@ -46,6 +47,5 @@ from algoscope.construction.language.values import Head as Head
 from algoscope.construction.language.values import Value as Value
 from algoscope.construction.language.values import constant as constant
 from algoscope.construction.language.values import join as join
-from algoscope.construction.written import WrittenLearner as WrittenLearner
 from algoscope.construction.written import compile as compile
 from algoscope.construction.written import learning_rule as learning_rule

@@ -11,6 +11,10 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
 from algoscope.construction.algorithms import ALGORITHMS, Algorithm
 from algoscope.construction.algorithms.algorithm import WrittenAlgorithm
 from algoscope.construction.compiler.compile import (
@@ -145,6 +149,49 @@ class Construction:
         return cls(ALGORITHMS[name](**parameters), **rest, saved=program)
 
 
+class WrittenLearner(InContextLearner):
+    """A learner whose weights were written, with the program that it runs.
+
+    `save_pretrained` writes the program beside the weights. A rule may predict several
+    numbers: a call returns the first, `outputs` all of them.
+    """
+
+    construction: Construction = eqx.field(static=True, repr=False)
+    compiled: Compiled = eqx.field(static=True, repr=False)
+
+    def __init__(self, construction: Construction, compiled: Compiled):
+        """Hold the transformer of a compiled program."""
+        super().__init__(compiled.transformer, construction.name, compiled.operands)
+        self.construction = construction
+        self.compiled = compiled
+
+    def outputs(
+        self,
+        x: Float[Array, "examples dim"],
+        y: Float[Array, " examples"],
+        query: Float[Array, " dim"],
+        /,
+    ) -> Float[Array, " outputs"]:
+        """Return all numbers that the rule predicts for `query`."""
+        learners = (
+            self.compiled.learner(self.name, output)
+            for output in range(self.compiled.num_outputs)
+        )
+        return jnp.stack([learner(x, y, query) for learner in learners])
+
+    def save_pretrained(
+        self,
+        directory: str | Path,
+        *,
+        card: str | None = None,
+        about: dict | None = None,
+    ) -> None:
+        """Write the learner, its program, and by default a card with the listing."""
+        save_construction(
+            self.construction, self.compiled, Path(directory), card=card, about=about
+        )
+
+
 def build(
     algorithm: Algorithm | str,
     dim: int = 4,
@@ -157,7 +204,7 @@ def build(
     pre_norm: bool = False,
     trainable: bool = False,
     **parameters: Any,
-) -> InContextLearner:
+) -> WrittenLearner:
     """Return a transformer whose weights are written to run a learning algorithm.
 
     `algorithm` is an instance of one of `ALGORITHMS`, or its name, with its parameters
@@ -186,7 +233,7 @@ def build(
         pre_norm,
         trainable,
     )
-    return construction.compile(tokens).learner(construction.name)
+    return WrittenLearner(construction, construction.compile(tokens))
 
 
 def find_algorithm(algorithm: Algorithm | str, parameters: dict[str, Any]) -> Algorithm:

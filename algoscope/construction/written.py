@@ -6,16 +6,10 @@ keeps the program, so that saving it saves the program as well.
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, get_args
 
-import equinox as eqx
-import jax.numpy as jnp
-from jaxtyping import Array, Float
-
 from algoscope.construction.algorithms.algorithm import WrittenAlgorithm
-from algoscope.construction.build import Construction, save_construction
-from algoscope.construction.compiler.compile import Compiled
+from algoscope.construction.build import Construction, WrittenLearner
 from algoscope.construction.compiler.numerics import DType, numerics
 from algoscope.construction.language.interpreter import Tokens
 from algoscope.construction.language.program import Program
@@ -24,50 +18,6 @@ from algoscope.construction.language.rules import LearningRule
 from algoscope.foundation.user_code import import_object
 from algoscope.foundation.validation import InvalidValueError, require_choice
 from algoscope.model import Activation
-from algoscope.model.learner import InContextLearner
-
-
-class WrittenLearner(InContextLearner):
-    """A learner that was compiled from a rule or a program, and keeps it.
-
-    `save_pretrained` writes the program beside the weights. A rule may predict several
-    numbers: a call returns the first, `outputs` all of them.
-    """
-
-    construction: Construction = eqx.field(static=True)
-    compiled: Compiled = eqx.field(static=True)
-
-    def __init__(self, construction: Construction, compiled: Compiled):
-        """Hold the transformer of a compiled program."""
-        super().__init__(compiled.transformer, construction.name, compiled.operands)
-        self.construction = construction
-        self.compiled = compiled
-
-    def outputs(
-        self,
-        x: Float[Array, "examples dim"],
-        y: Float[Array, " examples"],
-        query: Float[Array, " dim"],
-        /,
-    ) -> Float[Array, " outputs"]:
-        """Return all numbers that the rule predicts for `query`."""
-        learners = (
-            self.compiled.learner(self.name, output)
-            for output in range(self.compiled.num_outputs)
-        )
-        return jnp.stack([learner(x, y, query) for learner in learners])
-
-    def save_pretrained(
-        self,
-        directory: str | Path,
-        *,
-        card: str | None = None,
-        about: dict | None = None,
-    ) -> None:
-        """Write the learner, its program, and by default a card with the listing."""
-        save_construction(
-            self.construction, self.compiled, Path(directory), card=card, about=about
-        )
 
 
 def learning_rule(
@@ -121,8 +71,7 @@ def compile(
 
     Example:
         >>> import jax
-        >>> import jax.numpy as jnp
-        >>> import algoscope as asc
+        >>>         >>> import algoscope as asc
         >>> def loss(w, x, y):
         ...     return (w @ x - y) ** 2
         >>> def step(w, x, y):

@@ -147,4 +147,4 @@ def load(directory: str | Path) -> Model:
         if not 0 <= first < last <= len(data):
             raise ValueError(f"model.safetensors is damaged at {name}.")
         w[name] = torch.frombuffer(data[first:last], dtype=dtype).view(entry["shape"])
-    return Model(config["block"], w, config.get("inner_sizes"))
+    return Model(config["block"], w, config.get("inner_sizes")).eval()

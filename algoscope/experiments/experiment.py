@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from algoscope.experiments import find_experiment
 from algoscope.experiments.learners import Place, Spent, keep_models
 from algoscope.experiments.record import Claim, Record, Table
-from algoscope.foundation import provenance
+from algoscope.foundation import provenance, slowness
 from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.progress import Progress, shown
 from algoscope.foundation.validation import InvalidValueError, require_choice
@@ -27,7 +27,7 @@ Config = TypeVar("Config")
 
 @dataclass(frozen=True)
 class ExperimentCost:
-    """The most that an experiment takes."""
+    """The most that an experiment takes, on cores of `foundation.CORE_FLOPS`."""
 
     trainings: tuple[TrainingConfig, ...]  # distinct
     measuring: dict[str, float]  # experiment: seconds on two cores
@@ -37,6 +37,11 @@ class ExperimentCost:
         """The time on two cores if nothing is trained or measured yet."""
         training = sum(map(core_seconds, self.trainings)) / CORES
         return training + sum(self.measuring.values())
+
+    @property
+    def seconds_here(self) -> float:
+        """The same on two cores of this machine."""
+        return self.seconds * slowness()
 
 
 def total(costs: Sequence[ExperimentCost]) -> ExperimentCost:

@@ -1,13 +1,20 @@
 """What every other folder builds on: files, checks, text, figures, progress.
 
-Here is the machine that computes: its package versions and its processor cores.
-Versions are saved with every result, because numbers can differ between them. The cores
-decide how many virtual devices share a batch.
+Here is the machine that computes: its package versions, and the number and speed of
+its processor cores. Versions are saved with every result, because numbers can differ
+between them. The cores decide how many virtual devices share a batch.
 """
 
 import os
+import time
+from functools import cache
 
 PACKAGES = ("algoscope", "jax", "jaxlib", "numpy")
+
+CORE_FLOPS = (
+    220e9  # per second, in a product of float32: costs are stated for such a core
+)
+PRODUCTS, SIDE = 1000, 64  # that are timed: too small for more than one thread
 
 
 def provenance() -> dict[str, str]:
@@ -23,6 +30,23 @@ def num_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@cache
+def slowness() -> float:
+    """Return how many times longer a core of this machine takes than costs state.
+
+    Processor time is measured, so that other programs do not change it.
+    """
+    import numpy as np
+
+    matrices = np.ones((PRODUCTS, SIDE, SIDE), np.float32)
+    seconds = []
+    for _ in range(5):
+        start = time.process_time()
+        np.matmul(matrices, matrices)
+        seconds.append(time.process_time() - start)
+    return min(seconds) * CORE_FLOPS / (PRODUCTS * 2 * SIDE**3)
 
 
 def largest_divisor(size: int, at_most: int) -> int:

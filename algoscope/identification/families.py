@@ -22,6 +22,7 @@ from algoscope.identification import filters, kernels, passes, variants
 from algoscope.identification.family import (
     Family,
     Parameter,
+    filter_after,
     filter_iterates,
     filtered,
 )
@@ -104,15 +105,15 @@ FAMILIES: tuple[Family, ...] = (
         fixed=(*INTERCEPT, ("power", 0.25)),
     ),
     Family("kaczmarz", passes.kaczmarz, (Parameter("learning_rate", 1e-3, 1.99),)),
-    Family("gd", iterates=filter_iterates(filters.gd), parameters=(RATE,)),
+    Family("gd", iterates=filter_after(filters.gd), parameters=(RATE,)),
     Family(
         "gd",
-        iterates=filter_iterates(filters.gd),
+        iterates=filter_after(filters.gd),
         parameters=(RATE, PENALTY_FROM_ZERO),
     ),
     Family(
         "gd",
-        iterates=filter_iterates(filters.mean_gd),
+        iterates=filter_after(filters.mean_gd),
         parameters=(MEAN_RATE,),
         fixed=MEAN_LOSS,
     ),

@@ -9,7 +9,7 @@ the number has no upper end.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from typing import Any, Literal
 
 import numpy as np
@@ -125,6 +125,22 @@ def filter_iterates(rule: Callable[..., Iterator[Filters | np.ndarray]]) -> Iter
         shape = (count_points(points), *spectrum.values.shape)
         for filters in rule(spectrum, prefixes, **columns):
             yield lambda f=filters: spectrum.predict(np.broadcast_to(f, shape))
+
+    return iterates
+
+
+def filter_after(rule: Callable[..., Filters]) -> Iterates:
+    """Return `iterates` of a family whose filter after k steps has a formula.
+
+    Then thousands of steps cost as much as one: nothing is computed until it is asked.
+    """
+
+    def iterates(prefixes: Prefixes, points: Points) -> Iterator[Callable[[], Answers]]:
+        columns = {name: column(values) for name, values in points.items()}
+        for steps in count(1):
+            yield lambda k=steps: prefixes.spectrum.predict(
+                rule(prefixes.spectrum, prefixes, k, **columns)
+            )
 
     return iterates
 

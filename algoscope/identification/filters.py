@@ -1,19 +1,22 @@
 """Families that are filters of the singular values (see `prefixes`).
 
 f(λ) is what the algorithm puts in place of 1/λ, where λ are the eigenvalues of XᵀX.
-An iterative one yields f after 1, 2, … steps. Rates are those of the loss
-Σᵢ (wᵀxᵢ − yᵢ)²; of the mean loss, which others use, where the name says so.
+An iterative one yields f after 1, 2, … steps, or is a formula for k of them. Rates are
+those of the loss Σᵢ (wᵀxᵢ − yᵢ)²; of the mean loss, which others use, where the name
+says so.
 """
 
 from collections.abc import Iterator
 
 import numpy as np
+from jaxtyping import Float
 
 from algoscope.identification.prefixes import Column, Filters, Prefixes, Spectrum
 
 NUM_PENALTIES = 17  # of the mixture, evenly spaced on the log scale
 
 Steps = Iterator[Filters]
+Spread = Float[np.ndarray, "#points #datasets #prefixes #dim"]  # one value for many
 
 
 def zero(spectrum: Spectrum, prefixes: Prefixes) -> np.ndarray:
@@ -64,28 +67,34 @@ def optimal_gd(
 def gd(
     spectrum: Spectrum,
     prefixes: Prefixes,
+    steps: int,
     learning_rate: Column,
     penalty: Column | float = 0.0,
-) -> Steps:
-    """w ← w − 2α (Sw − b + λw)."""
-    f = np.zeros_like(spectrum.values)
-    while True:
-        f = f + 2 * learning_rate * (1 - (spectrum.values + penalty) * f)
-        yield f
+) -> Filters:
+    """Steps w ← w − 2α (Sw − b + λw)."""
+    return _after(steps, 2 * learning_rate, spectrum.values[None] + penalty)
 
 
 def mean_gd(
     spectrum: Spectrum,
     prefixes: Prefixes,
+    steps: int,
     learning_rate: Column,
     penalty: Column | float = 0.0,
-) -> Steps:
+) -> Filters:
     """Gradient descent on the mean loss: w ← w − 2α ((Sw − b)/n + λw)."""
     sizes = np.maximum(prefixes.sizes, 1)[None, :, None]
-    f = np.zeros_like(spectrum.values)
-    while True:
-        f = f + 2 * learning_rate * ((1 - spectrum.values * f) / sizes - penalty * f)
-        yield f
+    curvature = spectrum.values[None] + penalty * sizes
+    return _after(steps, 2 * learning_rate / sizes, curvature)
+
+
+def _after(steps: int, rate: Spread, curvature: Spread) -> Filters:
+    """Return f after k steps f ← f + r (1 − cf) from 0: (1 − (1 − rc)ᵏ)/c."""
+    size = rate * curvature
+    small = -np.expm1(steps * np.log1p(-np.minimum(size, 0.5)))  # keeps its digits
+    reached = np.where(size < 0.5, small, 1 - (1 - size) ** steps)
+    flat = curvature == 0
+    return np.where(flat, steps * rate, reached / np.where(flat, 1, curvature))
 
 
 def heavy_ball(

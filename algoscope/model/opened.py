@@ -15,13 +15,17 @@ Axes: `batch` datasets, `depth` = L + 1 layers, `time` = 2N − 1 tokens, `hidde
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
+
+# That of Python 3.11 computes properties, such as the digest of all weights, to see
+# whether they exist.
+from typing_extensions import Protocol, runtime_checkable
 
 from algoscope.foundation.validation import InvalidValueError, require_at_least
 from algoscope.model.tokens import QUERIES, encode_context

@@ -70,7 +70,7 @@ def _as_floats(name: str, values: Any) -> np.ndarray:
 def _is_usual(values: np.ndarray) -> bool:
     """Return whether the largest number is of a size whose powers are in no danger."""
     largest = np.max(np.abs(values), initial=0)
-    return largest == 0 or bool(SMALLEST < largest < LARGEST)
+    return bool(largest == 0 or SMALLEST < largest < LARGEST)
 
 
 def _unknown(x: np.ndarray, y: np.ndarray, query: np.ndarray | None = None) -> Any:

@@ -266,9 +266,9 @@ class _Probing:
         text = json.dumps(identity, sort_keys=True)
         name = f"unfinished-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         directory = self.cache.directory
-        part = fit(None if directory is None else directory / name)
-        self.cache.keep(label, identity, _packed(part))
-        return part
+        fitted = _packed(fit(None if directory is None else directory / name))
+        self.cache.keep(label, identity, fitted)
+        return _unpacked(fitted)  # as if read: sums depend on the order in memory
 
 
 def _packed(part: dict[Any, Fitted]) -> dict[str, np.ndarray]:

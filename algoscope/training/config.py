@@ -16,7 +16,7 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from algoscope.foundation import num_cores
+from algoscope.foundation import num_cores, slowness
 from algoscope.foundation.validation import (
     MOST_DIMENSIONS,
     InvalidTypeError,
@@ -251,7 +251,10 @@ def preset(name: str) -> TrainingConfig:
 
 
 def core_seconds(config: TrainingConfig) -> float:
-    """Return about how many seconds one core needs for a run."""
+    """Return about how many seconds one core needs for a run, if it is a fast one.
+
+    A core of `foundation.CORE_FLOPS`: `slowness` tells how much longer others take.
+    """
     tokens = config.batch_size * config.num_tokens
     overhead = LAYER_SECONDS * config.num_layers * tokens / (64 * 41)
     step = overhead + config.flops_per_step / FLOPS_PER_SECOND
@@ -260,4 +263,4 @@ def core_seconds(config: TrainingConfig) -> float:
 
 def estimated_seconds(config: TrainingConfig) -> float:
     """Return about how many seconds a run takes on all cores of this machine."""
-    return core_seconds(config) / num_cores()
+    return core_seconds(config) * slowness() / num_cores()

@@ -83,6 +83,25 @@ def test_it_runs_in_evaluation_mode_and_leaves_the_mode_as_it_was(examples):
     }
 
 
+def test_a_part_that_trains_is_evaluated_and_trains_again(examples):
+    module = OneStep(dropout=0.9).eval()
+    module.dropout.train()
+    found = predict_all(from_torch(module), *examples)
+    np.testing.assert_allclose(found, predict_exactly(gd(RATE), *examples), atol=1e-6)
+    assert (module.training, module.dropout.training) == (False, True)
+
+
+def test_the_mode_of_a_module_that_evaluates_is_not_set_again(examples):
+    class Counted(OneStep):
+        def train(self, mode=True):
+            sets.append(mode)
+            return super().train(mode)
+
+    sets: list[bool] = []
+    predict_all(from_torch(Counted().eval()), *examples)
+    assert sets == [False]
+
+
 def test_another_precision_leaves_the_module_as_it_was(examples):
     module = OneStep()
     box = from_torch(module, dtype="bfloat16")

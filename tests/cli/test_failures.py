@@ -56,6 +56,15 @@ def test_a_failure_is_one_line_and_a_status(
     assert f"algoscope: {message}" in err
 
 
+def test_a_directory_that_was_deleted_is_named(tmp_path, monkeypatch):
+    place = tmp_path / "gone"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    place.rmdir()
+    found = explain(FileNotFoundError(errno.ENOENT, "No such file"))
+    assert found == (2, "The current directory was deleted. Go to another.")
+
+
 def test_an_error_of_ours_names_the_versions(capsys):
     message = explain(KeyError("x")).message
     assert re.search(r"Python 3\.\d+\.\d+, .*jax \d", message)

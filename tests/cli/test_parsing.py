@@ -137,3 +137,12 @@ def test_a_mistake_is_told_alike_by_a_terminal_that_draws_no_lines():
     assert told == {
         b"algoscope: import needs DIR and --out. Try `algoscope import --help`.\n"
     }
+
+
+def test_a_mistake_is_told_alike_by_a_terminal_that_draws_colors(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    message = rejected(capsys, "compare", "linear-d2", "--nosuch", "3")
+    assert message == "There is no option --nosuch."
+    box = "\x1b[31m+---\x1b[0m\n\x1b[31;1mUnrecognized\x1b[0m options: --nosuch\n"
+    assert mistake(box, "algoscope compare") == "There is no option --nosuch."

@@ -46,6 +46,17 @@ def test_a_saved_construction_is_the_same_learner_and_knows_what_it_is(tmp_path)
     assert all(str(line) in card for line in compiled.listing)
 
 
+def test_a_learner_that_was_built_is_saved_with_its_program(tmp_path):
+    built = build(Ridge(0.5), 2, 3)
+    built.save_pretrained(tmp_path)
+    learner, known = load_construction(tmp_path)
+    assert known == built.construction == Construction(Ridge(0.5), 2, 3)
+    tokens = example_tokens(2, 3, 1, seed=3)
+    for step in trace_program(known.arrange(), learner.transformer, tokens):
+        for register in step.registers.values():
+            assert np.allclose(register.difference, 0, atol=1e-10)
+
+
 def test_what_was_compiled_is_what_is_listed_though_this_version_writes_another(
     tmp_path,
 ):

@@ -282,6 +282,7 @@ REFUSED = {
         "a loop whose length depends on data",
     ),
     "power": (lambda w, x, y: w + x**0.3, "`pow`"),
+    "nearest": (lambda w, x, y: w + jnp.argmin(x), "`argmin`"),
     "solve": (
         lambda w, x, y: w + jnp.linalg.solve(jnp.outer(x, x) + jnp.eye(2), x),
         "`lu`",
@@ -301,6 +302,72 @@ def test_what_no_layer_computes_is_refused_with_the_line(name):
     assert line, message
     source = Path(__file__).read_text().splitlines()[int(line[1]) - 1]
     assert line[2].rstrip(".") in source
+
+
+UNTRACEABLE = {
+    "if": (lambda w, x, y: w if y > 0 else w + x, "a choice by data", "jnp.where"),
+    "mask": (lambda w, x, y: w + x[x > 0].sum(), "a selection by data", "jnp.where"),
+    "numpy": (lambda w, x, y: w + np.clip(x, 0, 1), "an array that", "Use jnp"),
+    "float": (lambda w, x, y: w + float(y), "a number that", "Leave out float()"),
+    "list": (lambda w, x, y: w + [1, 2][y.astype(int)], "an index that", "Use fixed"),
+}
+
+
+@pytest.mark.parametrize("name", UNTRACEABLE)
+def test_what_jax_cannot_trace_is_refused_with_the_line(name):
+    step, what, remedy = UNTRACEABLE[name]
+    with pytest.raises(InvalidValueError) as caught:
+        asc.compile(linear(step), dim=2, num_examples=2)
+    message = str(caught.value)
+    assert message.startswith(f"`step` must consist of what JAX can trace, got {what}")
+    assert remedy in message
+    line = re.search(r"test_rules\.py:(\d+): `(.*?)`\.", message)
+    assert line, message
+    assert f'"{name}": ' in Path(__file__).read_text().splitlines()[int(line[1]) - 1]
+
+
+def _drawn(w, x, y, key):
+    return w - jax.random.uniform(key) * x * (w @ x - y)
+
+
+RANDOM = {
+    "constant": (
+        lambda s, x, y: (_drawn(s[0], x, y, jax.random.key(3)),),
+        lambda dim: (np.zeros(dim),),
+    ),
+    "counted": (
+        lambda s, x, y: (
+            _drawn(s[0], x, y, jax.random.fold_in(jax.random.key(3), s[1])),
+            s[1] + 1,
+        ),
+        lambda dim: (np.zeros(dim), 0),
+    ),
+    "split": (
+        lambda s, x, y: (
+            _drawn(s[0], x, y, s[1]),
+            jax.random.split(s[1])[0],
+        ),
+        lambda dim: (np.zeros(dim), jax.random.PRNGKey(0)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_random_numbers_of_a_fixed_key_are_constants(name):
+    step, init = RANDOM[name]
+    rule = LearningRule(step, lambda s, x: s[0] @ x, init)
+    program, tokens = program_of(rule, 2, 3), draw("", 2, 3, seed=1)
+    assert error(predictions(program, tokens), run_rule(rule, tokens)[..., 0]) < 1e-14
+    compile_program(program)  # a key that `predict` does not use takes no row
+
+
+def test_what_is_no_number_is_refused_as_a_state():
+    with refuses(
+        InvalidTypeError,
+        "`init` must be made of arrays of numbers, got a key of random "
+        "numbers. Use jax.random.PRNGKey.",
+    ):
+        program_of(LearningRule(lambda s, x, y: s, jnp.dot, jax.random.key(0)), 2, 3)
 
 
 def test_rules_that_do_not_fit_are_refused():

@@ -26,6 +26,24 @@ HOUR = 3600
 RESULTS = Path(__file__).parents[2] / "results"
 
 
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Figure 7, reproduced with two budgets; the directories of its results."""
+    places = {
+        name: place_in(tmp_path_factory.mktemp(name)) for name in ("smoke", "cpu")
+    }
+    for budget, place in places.items():
+        figure_7.EXPERIMENT.reproduce(budget, place)
+    return {budget: place.directory for budget, place in places.items()}
+
+
+def copied(once: dict[str, Path], budget: str, tmp_path: Path) -> Record:
+    """Copy figure 7 to the place in a test's directory, and return its record."""
+    directory = place_in(tmp_path).directory
+    shutil.copytree(once[budget], directory)
+    return Record.load(directory)
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_every_experiment_has_the_three_budgets_and_a_cost(name: str):
     found = find_experiment(name)
@@ -95,16 +113,16 @@ def test_an_experiment_is_measured_once_and_drawn_the_same_again(
     assert {claim.verdict for claim in first.claims} == {"reproduced", "partly"}
 
 
-def test_the_smoke_budget_tests_no_claim(tmp_path: Path):
-    record = figure_7.EXPERIMENT.reproduce("smoke", place_in(tmp_path))
+def test_the_smoke_budget_tests_no_claim(once):
+    record = Record.load(once["smoke"])
     assert record.claims
     for claim in record.claims:
         assert (claim.verdict, claim.reason) == ("not testable", SMOKE)
         assert claim.measured
 
 
-def test_results_of_another_budget_are_not_replaced(tmp_path: Path):
-    smoke = figure_7.EXPERIMENT.reproduce("smoke", place_in(tmp_path))
+def test_results_of_another_budget_are_not_replaced(once, tmp_path: Path):
+    smoke = copied(once, "smoke", tmp_path)
     directory = place_in(tmp_path).directory
     message = (
         "`out` must hold no results of another budget than cpu, got those of smoke in "
@@ -115,8 +133,8 @@ def test_results_of_another_budget_are_not_replaced(tmp_path: Path):
     assert Record.load(directory) == smoke
 
 
-def test_the_measurements_of_a_shared_experiment_are_not_replaced(tmp_path: Path):
-    record = figure_7.EXPERIMENT.reproduce("smoke", place_in(tmp_path))
+def test_the_measurements_of_a_shared_experiment_are_not_replaced(once, tmp_path: Path):
+    record = Record.load(once["smoke"])
     replace(record, figure="fig4", budget="cpu").save(tmp_path / "out" / "fig4")
     with pytest.raises(InvalidValueError, match="those of cpu in .*fig4"):
         find_experiment("fig5").reject_other_budgets("smoke", tmp_path / "out" / "fig5")
@@ -160,10 +178,10 @@ def test_only_known_figures_and_budgets_are_reproduced(tmp_path: Path):
 
 
 def test_saved_measurements_are_judged_and_drawn_again_without_measuring(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
+    record = copied(once, "cpu", tmp_path)
     place = place_in(tmp_path)
-    record = figure_7.EXPERIMENT.reproduce("cpu", place)
     written = {path: path.read_bytes() for path in place.directory.iterdir()}
 
     def forbidden(num_points: int) -> None:
@@ -177,9 +195,11 @@ def test_saved_measurements_are_judged_and_drawn_again_without_measuring(
     assert {path: path.read_bytes() for path in written} == written
 
 
-def test_a_judgment_of_other_settings_is_kept_when_figures_are_redrawn(tmp_path: Path):
+def test_a_judgment_of_other_settings_is_kept_when_figures_are_redrawn(
+    once, tmp_path: Path
+):
+    record = copied(once, "cpu", tmp_path)
     place = place_in(tmp_path)
-    record = figure_7.EXPERIMENT.reproduce("cpu", place)
     old = replace(record, config={"num_points": 7}, findings=("Of seven points.",))
     old.save(place.directory)
     (place.directory / "figure_7.svg").unlink()
@@ -187,8 +207,8 @@ def test_a_judgment_of_other_settings_is_kept_when_figures_are_redrawn(tmp_path:
     assert (place.directory / "figure_7.svg").exists()
 
 
-def test_redrawing_keeps_claims_of_the_smoke_budget_untested(tmp_path: Path):
-    record = figure_7.EXPERIMENT.reproduce("smoke", place_in(tmp_path))
+def test_redrawing_keeps_claims_of_the_smoke_budget_untested(once, tmp_path: Path):
+    record = copied(once, "smoke", tmp_path)
     assert figure_7.EXPERIMENT.redraw(tmp_path / "fig7") == record
 
 
@@ -228,8 +248,8 @@ def test_saved_results_of_any_settings_are_drawn_as_before(name: str, tmp_path: 
         assert (tmp_path / f"{figure}.svg").read_bytes() == before
 
 
-def test_a_saved_result_that_says_something_else_is_found(tmp_path: Path):
-    record = figure_7.EXPERIMENT.reproduce("cpu", place_in(tmp_path))
+def test_a_saved_result_that_says_something_else_is_found(once, tmp_path: Path):
+    record = copied(once, "cpu", tmp_path)
     directory = tmp_path / "fig7"
     assert figure_7.EXPERIMENT.is_current(record)
     assert_as_judged_today(directory)

@@ -7,12 +7,15 @@ import pytest
 from support.refusals import only_own_checks, refuses
 
 from algoscope.predictors import parse_predictor
+from algoscope.predictors.catalog import CATALOG
 
 # Where all data are scaled by s, so is the prediction of these, whatever s is.
 SCALED = ("ols", "kaczmarz", "conjugate_gradients(2)", "newton(3)", "knn(3)")
 SCALED += ("knn(3, weighted)",)
 ALL = (*SCALED, "ridge(0.1)", "lasso(0.1)", "gd(0.02)", "sgd(0.01)", "average")
 ALL += ("nadaraya_watson(0.5)",)
+EXAMPLES = {text for entry in CATALOG.values() for text in entry.examples}
+OTHERS = sorted(EXAMPLES - set(ALL) - {"zero"})
 
 
 @pytest.fixture
@@ -65,6 +68,22 @@ def test_what_is_made_from_an_unknown_number_is_unknown(data, name, unknown):
     of_y = predictor.predict_prefixes(jnp.asarray(x), jnp.asarray(wrong_y))
     np.testing.assert_allclose(of_x, np.where(np.arange(6) < 2, right, np.nan))
     np.testing.assert_allclose(of_y, np.where(np.arange(6) < 3, right, np.nan))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_so_it_is_for_every_other_predictor_of_the_catalog(data, name):
+    """Tiny labels are learned; what is unknown stays so; no examples tell nothing."""
+    x, y, query = (np.asarray(each, np.float32) for each in data)
+    tiny = ask(name, x, y * np.float32(1e-30), query)
+    assert 0 < abs(tiny) < 1e-27
+    assert tiny == pytest.approx(
+        ask(name, x, y * np.float32(1e-3), query) * 1e-27, 2e-3
+    )
+    unknown = np.where(np.arange(6) == 2, np.nan, y)
+    assert np.isnan(ask(name, x, unknown, query))
+    assert np.isnan(ask(name, np.where(np.arange(3) == 1, np.inf, x), y, query))
+    assert np.isnan(ask(name, x, y, query * np.nan))
+    assert ask(name, x[:0], y[:0], query) == 0
 
 
 @pytest.mark.parametrize("name", ALL)

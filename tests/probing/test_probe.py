@@ -1,7 +1,9 @@
 """Probes find what is there and where it is, and say so with controls (paper §5)."""
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +14,8 @@ from support.progress import Reports
 from support.refusals import refused, refuses
 
 from algoscope.comparison.predict import draw_datasets
-from algoscope.foundation.files import DamagedFileError
+from algoscope.foundation import cache
+from algoscope.foundation.files import DamagedFileError, save_arrays
 from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
 from algoscope.model.tokens import encode_context
 from algoscope.predictors import sgd
@@ -23,6 +26,7 @@ from algoscope.probing import (
     ProbingResult,
     estimate_cost,
     find_budget,
+    passes,
     probe,
     untrained,
     weights_of,
@@ -177,7 +181,8 @@ def files_of(directory: Path) -> dict[str, int]:
 
 
 def same(one: ProbingResult, two: ProbingResult) -> bool:
-    pairs = zip(one.measurements, two.measurements, strict=True)
+    found = [(*result.measurements, *result.floors) for result in (one, two)]
+    pairs = zip(*found, strict=True)
     return all(
         np.array_equal(getattr(a, name), getattr(b, name))
         for a, b in pairs
@@ -239,6 +244,31 @@ def test_a_part_resumes_in_the_middle_to_the_same_bits(tmp_path):
     resumed = probe(learner, TASK, config, **asked, directory=tmp_path)
     assert same(whole, resumed)
     assert len(files_of(tmp_path)) == 1
+
+
+def test_a_run_that_is_stopped_at_all_it_writes_ends_with_the_same_bits(
+    tmp_path, monkeypatch
+):
+    """Every state, every part: also what is summed up, in the same order."""
+    config = replace(TINY, num_training=8, num_test=8 * 8, repeats=1, layers=(1,))
+    whole = probe(small_learner(), TASK, config)
+    stopped = []
+
+    def stop_after(file: Path, *written: Any) -> None:
+        save_arrays(file, *written)
+        stopped.append(file.name)
+        raise KeyboardInterrupt
+
+    for module in (passes, cache):
+        monkeypatch.setattr(module, "save_arrays", stop_after)
+    resumed = None
+    while resumed is None and len(stopped) < 50:
+        with suppress(KeyboardInterrupt):
+            resumed = probe(small_learner(), TASK, config, directory=tmp_path)
+    assert resumed is not None
+    assert same(whole, resumed)
+    assert sum(name.startswith("unfinished") for name in stopped) == 2 * 5
+    assert len(stopped) == 2 * 5 + 2  # floors, and a learner
 
 
 def test_other_choices_and_other_weights_are_cached_apart(tmp_path):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from algoscope.foundation import slowness
 from algoscope.training.config import (
     RUN_SECONDS,
     core_seconds,
@@ -27,7 +28,15 @@ def test_twice_the_steps_take_twice_as_long_but_for_compiling():
     assert twice == pytest.approx(2 * (core_seconds(config) - RUN_SECONDS))
 
 
-def test_all_cores_share_a_run(monkeypatch):
+def test_all_cores_share_a_run_and_slow_ones_take_longer(monkeypatch):
     monkeypatch.setattr("algoscope.training.config.num_cores", lambda: 4)
+    monkeypatch.setattr("algoscope.training.config.slowness", lambda: 3.0)
     config = preset("demo")
-    assert estimated_seconds(config) == core_seconds(config) / 4
+    assert estimated_seconds(config) == core_seconds(config) * 3 / 4
+
+
+def test_the_speed_of_a_core_is_measured():
+    first = slowness()
+    assert 0.2 < first < 50
+    slowness.cache_clear()
+    assert slowness() == pytest.approx(first, rel=0.5)

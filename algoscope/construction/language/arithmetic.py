@@ -73,7 +73,7 @@ class Arithmetic:
     def entry(self, operand: Operand, index: int) -> Operand:
         """Return one entry along the first axis."""
         if is_known(operand):
-            return np.asarray(operand[index])
+            return operand[index, ...]
         places = np.arange(size_of(operand.shape)).reshape(operand.shape)[index]
         return operand.taken(places.ravel(), operand.shape[1:])
 

@@ -9,8 +9,8 @@ unrolled, calls are entered, and results that nothing needs are never computed.
 A primitive that no layer computes is refused with the line of the user's own source.
 """
 
-import linecache
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -26,11 +26,13 @@ from algoscope.construction.language.expressions import Expression
 from algoscope.construction.language.nonlinear import Refused
 from algoscope.construction.language.operations import OPERATIONS
 from algoscope.construction.language.recorder import Recorder
+from algoscope.construction.language.rules import is_key, place_of
 from algoscope.foundation.validation import InvalidValueError
 
 CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 LONGEST_LOOP = 10_000  # iterations that are unrolled; more are a mistake
 
+NEAREST = "Compare with the extremum: jnp.where(a == a.max(), 1.0, 0.0) is 1 there."
 REMEDIES = {
     "log": "For a logistic loss, differentiate jax.nn.softplus or write the gradient "
     "with jax.nn.sigmoid.",
@@ -38,7 +40,8 @@ REMEDIES = {
     "jax.nn.sigmoid.",
     "while": "Use jax.lax.fori_loop or jax.lax.scan with a fixed number of steps.",
     "sort": "Use jnp.maximum and jnp.minimum of pairs.",
-    "argmax": "Use comparisons and jnp.where.",
+    "argmax": NEAREST,
+    "argmin": NEAREST,
     "triangular_solve": "Update an inverse (recursive least squares), or iterate.",
     "lu": "Update an inverse (recursive least squares), or iterate.",
     "cholesky": "Update an inverse (recursive least squares), or iterate.",
@@ -90,7 +93,7 @@ class JaxprRunner:
     ) -> list[Operand]:
         jaxpr = closed.jaxpr
         held: dict[Any, Operand] = {}
-        held.update(zip(jaxpr.constvars, map(np.asarray, closed.consts), strict=True))
+        held.update(zip(jaxpr.constvars, map(_known, closed.consts), strict=True))
         held.update(zip(jaxpr.invars, args, strict=True))
 
         def read(variable: Any) -> Operand:
@@ -143,9 +146,9 @@ class JaxprRunner:
             closed = inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ())
             return self._run(closed, operands, used)
         if all(map(is_known, operands)):
-            found = equation.primitive.bind(*operands, **params)
+            found = equation.primitive.bind(*map(_unpacked, operands), **params)
             several = equation.primitive.multiple_results
-            return [np.asarray(each) for each in (found if several else [found])]
+            return [_known(each) for each in (found if several else [found])]
         if kind == "convert_element_type":
             _require_kept(equation.invars[0].aval.dtype, params["new_dtype"])
             return list(operands)
@@ -209,6 +212,30 @@ class JaxprRunner:
         ]
 
 
+@dataclass(frozen=True)
+class _Key:
+    """A key of random numbers, which NumPy takes for no array."""
+
+    key: jax.Array
+
+
+def _known(found: Any) -> np.ndarray:
+    """Return a constant as a NumPy array, also one of keys of random numbers."""
+    if not is_key(found):
+        return np.asarray(found)
+    keys = np.empty(found.shape, object)
+    for place in np.ndindex(found.shape):
+        keys[place] = _Key(found[place])
+    return keys
+
+
+def _unpacked(array: Operand) -> Any:
+    """Return a constant as JAX takes it."""
+    if not is_known(array) or array.dtype != object:
+        return array
+    return jax.numpy.stack([each.key for each in array.flat]).reshape(array.shape)
+
+
 def _name(closed: ClosedJaxpr) -> str:
     """Return the name of the function that a jaxpr was made of."""
     return closed.jaxpr.debug_info.func_src_info.partition(" ")[0]
@@ -265,12 +292,10 @@ def _alive(jaxpr: Jaxpr, needed: Sequence[bool] | None) -> list[list[bool]]:
 
 
 def _place(equation: Any) -> str | None:
-    """Return where an equation was written: the file, the line and its text."""
+    """Return where an equation was written, if the user wrote it."""
     from jax._src import source_info_util  # the only way to the user's line
 
     frame = source_info_util.user_frame(equation.source_info.traceback)
     if frame is None:
         return None
-    text = linecache.getline(frame.file_name, frame.start_line).strip()
-    where = f"{frame.file_name}:{frame.start_line}"
-    return f"{where}: `{text}`" if text else where
+    return place_of(frame.file_name, frame.start_line)

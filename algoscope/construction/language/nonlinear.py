@@ -103,7 +103,8 @@ def root(recorder: Recorder, a: Expression) -> Expression:
         if v is None:
             raise Refused(
                 "the root of something that is not written as a sum of squares",
-                "Keep the root in the state: root = jnp.sqrt(root**2 + change**2).",
+                "Keep the root in the state, not its square, as "
+                "root = jnp.sqrt(0.9 * root**2 + 0.1 * change**2).",
             )
         direction = recorder.program.divide(v, _guarded(recorder, v, a.scene), name)
         # √(v² + c²) is analytic; √v² is |v|, which is not.

@@ -298,7 +298,7 @@ class Replay:
         recorder.begin(program.num_examples)
         state = [leaf.operand("query") for leaf in self.leaves]
         seen = np.minimum((np.arange(program.time) + 1) // 2, program.num_examples)
-        for k in self.clocks:
+        for k in self.clocks & self.traced.asked:
             values = np.stack([np.asarray(tick[k]).ravel() for tick in self.ticks])
             shape = np.shape(self.traced.start[k])
             value = program.position(self.traced.names[k], 1.0 * values[seen])

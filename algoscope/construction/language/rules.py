@@ -5,18 +5,47 @@ A rule is a function `step(state, x, y)` that returns the next state, a function
 for a dimension gives jaxprs of flat arrays; `replay` makes a program of them.
 """
 
+import linecache
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+from jax import errors
 from jax.extend.core import ClosedJaxpr, Literal
 
 from algoscope.foundation.validation import (
     InvalidTypeError,
     InvalidValueError,
 )
+
+# What JAX cannot trace, and what to write instead; the first that fits.
+UNTRACEABLE: dict[type[Exception], tuple[str, str]] = {
+    errors.TracerBoolConversionError: (
+        "a choice by data",
+        "Use jnp.where in the place of `if`, `and`, `or` and `while`.",
+    ),
+    errors.NonConcreteBooleanIndexError: (
+        "a selection by data",
+        "Use jnp.where with zeros in the place of what is left out.",
+    ),
+    errors.TracerArrayConversionError: (
+        "an array that depends on data",
+        "Use jnp in the place of NumPy.",
+    ),
+    errors.TracerIntegerConversionError: (
+        "an index that depends on data",
+        "Use fixed indices.",
+    ),
+    errors.ConcretizationTypeError: (
+        "a number that depends on data",
+        "Leave out float(), int() and item(); shapes and ranges have to be fixed.",
+    ),
+}
+ELSEWHERE = "site-packages"  # where the code of JAX and NumPy is
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +103,9 @@ class TracedRule:
                 array = array.astype(np.float64) if inexact else array
             except (TypeError, ValueError) as error:
                 rule_text = "be made of arrays of numbers"
-                raise InvalidTypeError("init", rule_text, repr(leaf)) from error
+                remedy = "Use jax.random.PRNGKey." if is_key(leaf) else ""
+                got = "a key of random numbers" if remedy else repr(leaf)
+                raise InvalidTypeError("init", rule_text, got, remedy) from error
             if not np.isfinite(array).all():
                 raise InvalidValueError("init", "be finite", "NaN or infinity")
             names.append(name if name[:1].isalpha() else f"state{name}")
@@ -92,15 +123,25 @@ class TracedRule:
             found = rule.predict(jax.tree.unflatten(tree, args[:-1]), args[-1])
             return [jax.numpy.ravel(each) for each in jax.tree.leaves(found)]
 
-        traced = jax.make_jaxpr(step)(*kinds, x, y)
+        traced = _traced("step", step, *kinds, x, y)
         for name, kind, result in zip(names, kinds, traced.out_avals, strict=True):
             if kind.shape != result.shape:
                 rule_text = f"return `{name}` of shape {kind.shape}, as it starts"
                 raise InvalidValueError("step", rule_text, f"shape {result.shape}")
-        predicted = jax.make_jaxpr(predict)(*kinds, x)
+        predicted = _traced("predict", predict, *kinds, x)
         if not predicted.out_avals or not sum(a.size for a in predicted.out_avals):
             raise InvalidValueError("predict", "return a number", "nothing")
         return cls(traced, predicted, leaves, names)
+
+    @property
+    def asked(self) -> set[int]:
+        """Which arrays of the state `predict` uses."""
+        jaxpr = self.predict.jaxpr
+        asked = {
+            v for each in jaxpr.eqns for v in each.invars if type(v) is not Literal
+        }
+        asked |= {v for v in jaxpr.outvars if type(v) is not Literal}
+        return {k for k, v in enumerate(jaxpr.invars[:-1]) if v in asked}
 
     @property
     def clocks(self) -> set[int]:
@@ -121,6 +162,34 @@ class TracedRule:
             if rest == clocks:
                 return clocks
             clocks = rest
+
+
+def is_key(found: Any) -> bool:
+    """Return whether something is a key of random numbers, which NumPy cannot hold."""
+    is_array = isinstance(found, jax.Array)
+    return is_array and jax.numpy.issubdtype(found.dtype, jax.dtypes.prng_key)
+
+
+def place_of(file: str, line: int) -> str:
+    """Return where something was written: the file, the line and its text."""
+    text = linecache.getline(file, line).strip()
+    return f"{file}:{line}: `{text}`" if text else f"{file}:{line}"
+
+
+def _traced(name: str, function: Callable[..., Any], *kinds: Any) -> ClosedJaxpr:
+    """Return a function as a jaxpr, or say which line JAX cannot trace."""
+    try:
+        return jax.make_jaxpr(function)(*kinds)
+    except tuple(UNTRACEABLE) as error:
+        what, remedy = next(v for k, v in UNTRACEABLE.items() if isinstance(error, k))
+        own = [
+            place_of(frame.filename, frame.lineno or 0)
+            for frame in traceback.extract_tb(error.__traceback__)
+            if ELSEWHERE not in Path(frame.filename).parts
+        ]
+        got = f"{what} in {own[-1]}"
+        rule = "consist of what JAX can trace"
+        raise InvalidValueError(name, rule, got, remedy) from error
 
 
 def _require_alike(after: Any, before: Any) -> None:
