@@ -3,7 +3,7 @@
 The first pass over fresh datasets trains the MLPs at all fixed places, and sums up the
 moments that give the best linear probes there. The second pass learns attention. Its
 probes start from those of every fixed place, with their attention spread a little (see
-`places`). After an eighth of its steps, the first of `passes.MOMENTS`, only the start
+`places`). After a quarter of its steps, at the last of `config.TRIALS`, only the start
 of least validation error is trained on, for each probe by itself. The better of its end
 and the fixed ones, on validation datasets, is kept. So learned attention is never worse
 than a fixed place there.
@@ -20,7 +20,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float
 
-from algoscope.probing.config import ProbingConfig
+from algoscope.probing.config import TRIALS, ProbingConfig
 from algoscope.probing.passes import Carry, Errors, Pass, Trained
 from algoscope.probing.places import fixed_attention, start_scores
 from algoscope.probing.probes import Moments, Probes, random_mlps
@@ -159,7 +159,7 @@ class Fitting:
                 for each in (starts, columns)
             ]
             begun = self._attending(first.probes(state.carry), scaling)
-            tried = learning[0].train(begun, files[1], report, moments=1)
+            tried = learning[0].train(begun, files[1], report, moments=TRIALS)
             rows = [
                 [starts.index((*column, s)) for s in config.fixed_places]
                 for column in columns
@@ -312,7 +312,8 @@ def best_starts(tried: Trained, rows: list[list[int]]) -> Trained:
 
     They are chosen for every layer, target and kind of probe.
     """
-    carry, done, (errors,) = tried
+    carry, done, history = tried
+    errors = history[-1]
 
     def chosen(kind: str, tree: Any) -> Any:
         own = errors[kind][:, np.array(rows)]  # [layers, rows, starts, kinds]
@@ -330,7 +331,7 @@ def best_starts(tried: Trained, rows: list[list[int]]) -> Trained:
             None,
         ),
         done,
-        [{kind: chosen(kind, each) for kind, each in errors.items()}],
+        [{kind: chosen(kind, each) for kind, each in past.items()} for past in history],
     )
 
 
