@@ -16,8 +16,7 @@ an interrupted process flushes what it printed and leaves without that last part
 
 import _thread
 import contextlib
-import gc
-import multiprocessing
+import multiprocessing.util
 import os
 import signal
 import sys
@@ -110,7 +109,12 @@ def leave(status: int) -> NoReturn:
     """End this process at once, with its children, after flushing what was printed."""
     for child in multiprocessing.active_children():
         child.terminate()
-    gc.collect()  # frees locks of worker pools, of which a tracker would warn
+    # It removes the locks of worker pools, of which a tracker would warn.
+    remove: Any = getattr(
+        multiprocessing.util, "_run_finalizers", lambda priority: None
+    )
+    with contextlib.suppress(Exception):
+        remove(0)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()

@@ -12,6 +12,7 @@ MLP reads that position too, and is trained as those of `probing` are.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -26,10 +27,10 @@ from algoscope.probing.positions import POSITION, fit_positions
 from algoscope.probing.probes import (
     AdamState,
     Probes,
+    Weights,
     adam_step,
     learning_rate,
     random_mlps,
-    squared_errors,
 )
 from algoscope.probing.states import StateSplit, hidden_states, standardize
 from algoscope.probing.targets import (
@@ -116,7 +117,7 @@ def _mlp_errors(
     used = scale > 0
     scale = np.where(used, scale, 1)
     known, others = (
-        jnp.asarray(np.moveaxis((each - mean) / scale, 1, 0)[None], jnp.float32)
+        jnp.asarray(np.moveaxis((each - mean) / scale, 1, 0), jnp.float32)
         for each in wanted
     )
     weights = jnp.asarray(np.where(used, scale, 0), jnp.float32)
@@ -129,10 +130,8 @@ def _mlp_errors(
             for place in set(places.tolist())
         }
         read = [whitened[place] for place in places.tolist()]
-        training, test = (
-            np.stack(each)[None, None] for each in zip(*read, strict=True)
-        )
-        probes = random_mlps(
+        training, test = (np.stack(each) for each in zip(*read, strict=True))
+        stack = random_mlps(
             layer,
             layers=(layer,),
             columns=[(n, POSITION)],
@@ -141,8 +140,10 @@ def _mlp_errors(
             inner_size=INNER,
             size=scale.shape[-1],
         )
+        probes = jax.tree.map(lambda leaf: leaf[0, 0], stack)
         trained = _trained(probes, training, known, used, steps)
-        left = (trained(jnp.asarray(test)) - others[None])[0, 0] * weights[:, None]
+        answers = jax.vmap(Probes.__call__)(trained, jnp.asarray(test))
+        left = (answers - others) * weights[:, None]
         found.append(np.mean(np.square(np.asarray(left, np.float64)), axis=(1, 2)))
     return np.stack(found)
 
@@ -163,29 +164,29 @@ def _whitened(
 @partial(jax.jit, static_argnums=4)
 def _trained(
     probes: Probes,
-    read: Float[Array, "1 1 targets datasets hidden"],
-    known: Float[Array, "1 targets datasets size"],
+    read: Float[Array, "targets datasets hidden"],
+    known: Float[Array, "targets datasets size"],
     used: Bool[Array, "targets size"],
     steps: int,
 ) -> Probes:
     """Return the probes after some steps of Adam, each on the next datasets."""
-    batches = known.shape[2] // BATCH
+    batches = known.shape[1] // BATCH
 
-    def loss(probes: Probes, first: Int[Array, ""]) -> Float[Array, ""]:
+    def loss(weights: Weights, first: Int[Array, ""]) -> Float[Array, ""]:
         part = partial(
-            jax.lax.dynamic_slice_in_dim, start_index=first, slice_size=BATCH
+            jax.lax.dynamic_slice_in_dim, start_index=first, slice_size=BATCH, axis=1
         )
-        return jnp.sum(
-            squared_errors(probes(part(read, axis=3)), part(known, axis=2), used)
-        )
+        stack = replace(probes, **weights)
+        return jnp.sum(jax.vmap(Probes.error)(stack, part(read), part(known), used))
 
-    def step(number: Int[Array, ""], carry: tuple[Probes, AdamState]):
-        probes, state = carry
-        gradient = jax.grad(loss)(probes, number % batches * BATCH)
+    def step(number: Int[Array, ""], carry: tuple[Weights, AdamState]):
+        weights, state = carry
+        gradient = jax.grad(loss)(weights, number % batches * BATCH)
         rate = learning_rate(number, steps, RATE)
-        return adam_step(probes, state, gradient, number, rate)
+        return adam_step(weights, state, gradient, number, rate)
 
-    return jax.lax.fori_loop(0, steps, step, (probes, AdamState.zeros(probes)))[0]
+    begun = (probes.trained, AdamState.zeros(probes))
+    return replace(probes, **jax.lax.fori_loop(0, steps, step, begun)[0])
 
 
 def _reason(layer: int, ever: list[int], here: bool) -> str:

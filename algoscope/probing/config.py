@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 import jax
 
+from algoscope.foundation import slowness
 from algoscope.foundation.validation import (
     InvalidValueError,
     require_at_least,
@@ -26,11 +27,14 @@ from algoscope.probing.places import FIXED, PLACES, Place
 Kind = Literal["linear", "mlp"]  # of a probe
 Solver = Literal["adam", "least_squares"]
 
-# Operations per second on two otherwise idle CPU cores, as `benchmarks/probing.py`
-# measures them: of the learner's forward pass, and of the probes.
-FORWARD_FLOPS = 1.2e11
-PROBE_FLOPS = 9e10
+# Operations per second on two otherwise idle cores of `foundation.CORE_FLOPS`: of the
+# learner's forward pass, and of the probes.
+FORWARD_FLOPS = 2.6e11
+PROBE_FLOPS = 2e11
 COMPILING = 15.0  # seconds, for the programs of one learner
+
+MOMENTS = (0.125, 0.25, 0.5, 0.75, 1.0)  # of a pass, when validation errors are taken
+TRIALS = 2  # the moments until which learned attention tries all starts
 
 LISTS = ("kinds", "prefixes", "layers", "places", "control_places")
 MOST_PILOT = 8192  # datasets that decide how states and targets are scaled
@@ -133,7 +137,7 @@ class ProbingConfig:
 
     @property
     def learned_steps(self) -> int:
-        """The further steps with learned attention."""
+        """The further steps with learned attention, of which some try all starts."""
         return -(-self.num_learned // self.batch_size) if self.learned_places else 0
 
     def layers_of(self, learner: OpenedLearner) -> tuple[int, ...]:
@@ -225,16 +229,16 @@ class ProbingCost:
 
     @property
     def seconds(self) -> float:
-        """The estimated time on two otherwise idle CPU cores."""
+        """The estimated time on two otherwise idle fast cores."""
         computing = self.forward_flops / FORWARD_FLOPS + self.probe_flops / PROBE_FLOPS
         return COMPILING + computing
 
     def __str__(self) -> str:
-        minutes = max(1, math.ceil(self.seconds / 60))
+        minutes = max(1, math.ceil(self.seconds * slowness() / 60))
         flops = self.forward_flops + self.probe_flops
         return (
             f"{self.num_probes:,} probes, {flops:.1e} operations: about {minutes:,} "
-            "min on two CPU cores"
+            "min on two CPU cores like these"
         )
 
 
@@ -257,7 +261,8 @@ def estimate_cost(
     token = 2.0 * width * (learner.dim + 1)
     token += deepest * (2.0 * per_layer + 4.0 * width * time)
     fixed, learned = len(config.fixed_places), config.learned_places
-    num_starts = len(learned) * fixed
+    tried = MOMENTS[TRIALS - 1]  # the share of the steps with all starts
+    num_starts = len(learned) * (fixed * tried + 1 - tried)  # on average
     cells = len(layers) * len(config.prefixes)
     sizes = {
         "mlp": [width * inner + inner * size for size in target_sizes],
@@ -270,8 +275,10 @@ def estimate_cost(
         for kind in config.kinds
         for size in sizes[kind]
     )
-    held_out = config.num_pilot + config.num_test + 6 * config.num_validation
-    forward = config.num_training + config.num_learned * bool(learned) + held_out
+    held_out = config.num_test + len(MOMENTS) * config.num_validation
+    passes = 1 + bool(learned)
+    forward = config.num_training + config.num_learned * bool(learned)
+    forward += passes * held_out + 2 * config.num_pilot
     work = cells * fixed * of_fixed * (config.num_training + held_out / 3)
     work += cells * num_starts * of_learned * (config.num_learned + held_out / 3)
     probes = cells * (fixed + len(learned)) * len(target_sizes) * len(config.kinds)

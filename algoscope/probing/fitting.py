@@ -3,23 +3,25 @@
 The first pass over fresh datasets trains the MLPs at all fixed places, and sums up the
 moments that give the best linear probes there. The second pass learns attention. Its
 probes start from those of every fixed place, with their attention spread a little (see
-`places`); of all of them, and of the fixed ones themselves, the best on validation
-datasets is kept. So learned attention is never worse than a fixed place there.
+`places`). After a quarter of its steps, at the last of `config.TRIALS`, only the start
+of least validation error is trained on, for each probe by itself. The better of its end
+and the fixed ones, on validation datasets, is kept. So learned attention is never worse
+than a fixed place there.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
-from algoscope.probing.config import ProbingConfig
-from algoscope.probing.passes import Carry, Errors, Pass
+from algoscope.probing.config import TRIALS, ProbingConfig
+from algoscope.probing.passes import Carry, Errors, Pass, Trained
 from algoscope.probing.places import fixed_attention, start_scores
 from algoscope.probing.probes import Moments, Probes, random_mlps
 from algoscope.probing.stream import (
@@ -86,7 +88,14 @@ class Fitting:
         return filled_up(pairs, self.mesh)
 
     @property
-    def learned_columns(self) -> list[tuple[int, str, str]]:
+    def learned_columns(self) -> list[tuple[int, str]]:
+        """Every pair of prefix and learned place, filled up."""
+        config = self.config
+        pairs = [(n, place) for n in config.prefixes for place in config.learned_places]
+        return filled_up(pairs, self.mesh)
+
+    @property
+    def starts(self) -> list[tuple[int, str, str]]:
         """Every prefix, learned place, and fixed place to start at, filled up."""
         config = self.config
         found = [
@@ -126,7 +135,7 @@ class Fitting:
         config, stream = self.config, self.stream
         files = [
             None if unfinished is None else unfinished.with_suffix(f".{name}")
-            for name in ("fixed", "learned")
+            for name in ("fixed", "starts", "learned")
         ]
         scaling = scaling_of(
             stream,
@@ -135,24 +144,29 @@ class Fitting:
             batch_size=config.batch_size,
         )
         first = self._pass(stream, scaling, TRAINING, config.steps, 1.0)
-        carry, errors = first.run(self._start(scaling), files[0], report)
-        found = self._fixed(errors, stream)
+        state = first.train(self._start(scaling), files[0], report)
+        found = self._fixed(first.test(state), stream)
         if config.learned_places:
-            place_of = [self.columns.index((n, s)) for n, _, s in self.learned_columns]
-            of_column = [config.prefixes.index(n) for n, _, _ in self.learned_columns]
-            taken = scaling._replace(
-                mean=scaling.mean[:, place_of], whitening=scaling.whitening[:, place_of]
-            )
-            again = replace(
-                stream,
-                attention=stream.attention[place_of],
-                prefix_of=np.array(of_column),
-            )
-            steps = config.learned_steps
-            second = self._pass(again, taken, LEARNED, steps, LEARNED_RATE)
-            begun = self._attending(carry.all_probes(config.kinds), place_of)
-            carry, errors = second.run(begun, files[1], report)
-            found |= self._learned(found, carry.probes, errors)
+            starts, columns = self.starts, self.learned_columns
+            learning = [
+                self._pass(
+                    self._reading_for([n for n, *_ in each]),
+                    scaling,
+                    LEARNED,
+                    config.learned_steps,
+                    LEARNED_RATE,
+                )
+                for each in (starts, columns)
+            ]
+            begun = self._attending(first.probes(state.carry), scaling)
+            tried = learning[0].train(begun, files[1], report, moments=TRIALS)
+            rows = [
+                [starts.index((*column, s)) for s in config.fixed_places]
+                for column in columns
+            ]
+            state = learning[1].train(best_starts(tried, rows), files[2], report)
+            errors = learning[1].test(state)
+            found |= self._learned(found, state.carry.probes, errors)
         scale = scaling.target_scale**2
         for file in files:
             if file is not None:
@@ -182,7 +196,16 @@ class Fitting:
             (TEST, config.num_test),
         )
 
-    def _start(self, scaling: Scaling) -> Carry:
+    def _reading_for(self, prefixes: list[int]) -> Stream:
+        """Return the stream for probes with learned attention, of these prefixes."""
+        indices = [self.config.prefixes.index(n) for n in prefixes]
+        return replace(
+            self.stream,
+            attention=np.zeros((len(indices), self.config.time)),  # is learned instead
+            prefix_of=np.array(indices),
+        )
+
+    def _start(self, scaling: Scaling) -> Trained:
         """Return random MLPs, and no moments yet."""
         sizes = self.stream.sizes
         layers, columns, hidden = scaling.mean.shape
@@ -198,26 +221,37 @@ class Fitting:
                 size=max(sizes),
             )
         blank = Moments.zeros(layers, columns, hidden, len(sizes), max(sizes))
-        return Carry.start(probes, blank)
+        return Trained(Carry.start(probes, blank))
 
-    def _attending(self, solved: dict[str, Probes], place_of: list[int]) -> Carry:
+    def _attending(self, fitted: dict[str, Probes], scaling: Scaling) -> Trained:
         """Return the probes of the fixed places, with scores near these places."""
+        place_of = [self.columns.index((n, start)) for n, _, start in self.starts]
         scores = np.stack(
             [
                 start_scores(place, start, n, self.config.time)
-                for n, place, start in self.learned_columns
+                for n, place, start in self.starts
             ]
         ).astype(np.float32)
 
         def attending(probes: Probes) -> Probes:
-            taken = jax.tree.map(
-                lambda leaf: jnp.asarray(np.asarray(leaf)[:, place_of]), probes
-            )
-            shape = (*taken.b_out.shape[:3], scores.shape[-1])
-            own = np.broadcast_to(scores[None, :, None], shape)
-            return replace(taken, scores=jnp.asarray(own))
+            taken = jax.tree.map(lambda leaf: np.asarray(leaf)[:, place_of], probes)
+            stack = taken.b_out.shape[:3]
 
-        return Carry.start({k: attending(each) for k, each in solved.items()}, None)
+            def for_each(values: np.ndarray) -> Array:
+                """Return what probes of all targets share, for each of them."""
+                own = values[:, :, None]
+                whole = (*stack, *own.shape[3:])
+                return jnp.asarray(np.broadcast_to(own, whole))
+
+            return replace(
+                jax.tree.map(jnp.asarray, taken),
+                scores=for_each(scores[None]),
+                mean=for_each(np.asarray(scaling.mean)[:, place_of]),
+                whitening=for_each(np.asarray(scaling.whitening)[:, place_of]),
+            )
+
+        carry = {kind: attending(each) for kind, each in fitted.items()}
+        return Trained(Carry.start(carry, None))
 
     def _index(self, target: str) -> int:
         return [each.name for each in self.targets].index(target)
@@ -256,23 +290,49 @@ class Fitting:
                         fixed[Chosen(start, kind, target.name)]
                         for start in config.fixed_places
                     ]
-                    for start in config.fixed_places:
-                        own = [
-                            self.learned_columns.index((n, place, start))
-                            for n in config.prefixes
-                        ]
-                        past = history[:, :, own, index]
-                        candidates.append(
-                            Fitted(
-                                blocks[:, :, own, index],
-                                past[-1],
-                                past,
-                                attention[:, own, index],
-                                variance[own, index],
-                            )
+                    own = [
+                        self.learned_columns.index((n, place)) for n in config.prefixes
+                    ]
+                    past = history[:, :, own, index]
+                    candidates.append(
+                        Fitted(
+                            blocks[:, :, own, index],
+                            past[-1],
+                            past,
+                            attention[:, own, index],
+                            variance[own, index],
                         )
+                    )
                     found[Chosen(place, kind, target.name)] = best_of(candidates)
         return found
+
+
+def best_starts(tried: Trained, rows: list[list[int]]) -> Trained:
+    """Return, of the columns in each row, the probes of least validation error so far.
+
+    They are chosen for every layer, target and kind of probe.
+    """
+    carry, done, history = tried
+    errors = history[-1]
+
+    def chosen(kind: str, tree: Any) -> Any:
+        own = errors[kind][:, np.array(rows)]  # [layers, rows, starts, kinds]
+        best = np.take_along_axis(
+            np.array(rows)[None, :, :, None], np.argmin(own, axis=2)[:, :, None], axis=2
+        )[:, :, 0]
+        layers, targets = np.arange(len(own)), np.arange(own.shape[-1])
+        place = (layers[:, None, None], best, targets)
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[place], tree)
+
+    return Trained(
+        Carry(
+            {kind: chosen(kind, each) for kind, each in carry.probes.items()},
+            {kind: chosen(kind, each) for kind, each in carry.adam.items()},
+            None,
+        ),
+        done,
+        [{kind: chosen(kind, each) for kind, each in past.items()} for past in history],
+    )
 
 
 def best_of(candidates: list[Fitted]) -> Fitted:

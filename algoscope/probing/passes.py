@@ -7,7 +7,7 @@ steps; each step draws its datasets and computes their states, which all probes 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,20 +19,22 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from algoscope.foundation import largest_divisor
 from algoscope.foundation.files import load_arrays, reading, save_arrays
-from algoscope.probing.config import Kind
+from algoscope.probing.config import MOMENTS, Kind
 from algoscope.probing.probes import (
     AdamState,
     Moments,
     Probes,
+    Weights,
     adam_step,
     learning_rate,
-    squared_errors,
+    squared_error,
 )
 from algoscope.probing.stream import (
     BY_COLUMN,
     CORES,
     SCALING,
     SHARED,
+    Readings,
     Scaling,
     Stream,
     on_cores,
@@ -41,7 +43,6 @@ from algoscope.probing.stream import (
 )
 from algoscope.tasks.task import Dataset
 
-MOMENTS = (0.125, 0.25, 0.5, 0.75, 1.0)  # of a pass, when validation errors are taken
 STEPS_PER_CALL = 20  # of one program; between calls Python reports progress
 
 Used = Bool[np.ndarray | Array, "kinds size"]  # components that a target has
@@ -61,11 +62,13 @@ class Carry(NamedTuple):
         adam = {kind: AdamState.zeros(each) for kind, each in probes.items()}
         return cls(probes, adam, moments)
 
-    def all_probes(self, kinds: tuple[Kind, ...]) -> dict[str, Probes]:
-        """Return the trained probes, and linear ones that the moments give."""
-        if self.moments is None or "linear" not in kinds:
-            return dict(self.probes)
-        return {"linear": self.moments.solve(), **self.probes}
+
+class Trained(NamedTuple):
+    """The state of a pass: after how many steps, with the validation errors so far."""
+
+    carry: Carry
+    done: int = 0
+    history: History = []  # noqa: RUF012
 
 
 class Errors(NamedTuple):
@@ -91,30 +94,33 @@ class Pass:
     steps: int
     rate: float  # the highest
     validation: tuple[int, int]  # the fold, and how many datasets
-    test: tuple[int, int]
+    test_datasets: tuple[int, int]
 
-    def run(
+    def train(
         self,
-        carry: Carry,
+        state: Trained,
         saved: Path | None = None,
         report: Callable[[int], None] = lambda steps: None,
-    ) -> tuple[Carry, dict[str, Errors]]:
-        """Train to the last step; return the state, and errors on held-out datasets.
+        moments: int = len(MOMENTS),
+    ) -> Trained:
+        """Train from a state up to one of `MOMENTS`, by default the last.
 
-        The state is saved to, and resumed from, the file `saved`.
+        Validation errors are taken at each of them on the way. The state is saved to,
+        and resumed from, the file `saved`.
         """
         calls = self.steps / STEPS_PER_CALL
         stops = [
             min(self.steps, STEPS_PER_CALL * int(np.ceil(calls * share)))
             for share in MOMENTS
         ]
-        carry, done, history = _resume(saved, carry)
-        if done:
-            report(done)
+        before = state.done
+        carry, done, history = _resume(saved, state)
+        if done > before:
+            report(done - before)
         fixed = (self.fold, self.batch_size, self.steps, self.rate)
         specs = ((SHARED, SCALING, SHARED, _CARRY, SHARED, SHARED), _CARRY)
         per_call = self.stream.num_steps(STEPS_PER_CALL, self.batch_size)
-        for stop in stops[len(history) :]:
+        for stop in stops[len(history) : moments]:
             while done < stop:
                 end = min(done + per_call, stop)
                 bounds = (np.int32(done), np.int32(end))
@@ -124,24 +130,37 @@ class Pass:
                 carry = on_cores(_train, self.mesh, specs, fixed, *data, carry, *bounds)
                 report(end - done)
                 done = end
-            found, _ = self._measure(carry, *self.validation)
-            history.append({kind: each.mean(axis=0) for kind, each in found.items()})
+            found, _ = self._measure(self.probes(carry), *self.validation)
+            errors = {kind: each.mean(axis=0) for kind, each in found.items()}
+            history = [*history, errors]
             if saved is not None:
-                _save(saved, carry, done, history)
-        tested, variance = self._measure(carry, *self.test)
-        return carry, {
-            kind: Errors(blocks, np.stack([each[kind] for each in history]), variance)
+                _save(saved, Trained(carry, done, history))
+        return Trained(carry, done, history)
+
+    def test(self, state: Trained) -> dict[str, Errors]:
+        """Return the errors on test datasets, and those taken during training."""
+        tested, variance = self._measure(self.probes(state.carry), *self.test_datasets)
+        return {
+            kind: Errors(
+                blocks, np.stack([each[kind] for each in state.history]), variance
+            )
             for kind, blocks in tested.items()
         }
 
+    def probes(self, carry: Carry) -> dict[str, Probes]:
+        """Return the trained probes, and linear ones that the moments give."""
+        if carry.moments is None or "linear" not in self.kinds:
+            return dict(carry.probes)
+        hidden, num_targets = self.scaling.center.shape[-1], len(self.used)
+        return {"linear": carry.moments.solve(hidden, num_targets), **carry.probes}
+
     def _measure(
-        self, carry: Carry, fold: int, count: int
+        self, probes: dict[str, Probes], fold: int, count: int
     ) -> tuple[dict[str, np.ndarray], Float[np.ndarray, "columns kinds"]]:
         """Return errors [blocks, layers, columns, kinds], and variances of targets."""
-        probes = carry.all_probes(self.kinds)
         specs = ((SHARED, SCALING, SHARED, BY_COLUMN, SHARED, SHARED), _MEASURED)
         data = (self.scaling, self.used, probes, np.uint32(fold))
-        sizes, size = (self.validation[1], self.test[1]), self.block_size
+        sizes, size = (self.validation[1], self.test_datasets[1]), self.block_size
         common = math.gcd(*sizes) // size  # one program for both
         per_call = largest_divisor(common, self.stream.num_steps(common, size))
         parts = []
@@ -165,33 +184,108 @@ _MEASURED = (PartitionSpec(None, None, CORES), BY_COLUMN)
 class _Batch(NamedTuple):
     """What all probes share of a batch, on this device."""
 
-    states: Array | None  # of all datasets, where attention is learned
-    read: Array | None  # whitened readings of fixed places
-    wanted: Array
+    states: Float[Array, "layers time batch hidden"] | None  # if attention is learned
+    read: Readings | None  # else: whitened readings of fixed places
+    wanted: Float[Array, "columns kinds batch size"]
 
 
 def _batch(stream: Stream, scaling: Scaling, data: Dataset, learned: bool) -> _Batch:
-    states = stream.scaled_states(data, scaling)
     wanted = stream.per_column(stream.scaled_targets(data, scaling))
-    if learned:
-        return _Batch(jax.lax.all_gather(states, CORES, tiled=True), None, wanted)
-    return _Batch(None, whiten(stream.readings(states), scaling), wanted)
+    if not learned:
+        return _Batch(None, whiten(stream.readings(data, scaling), scaling), wanted)
+    states = stream.scaled_states(data, scaling)
+    whole = jax.lax.all_gather(states, CORES, tiled=True)
+    return _Batch(jnp.transpose(whole, (1, 2, 0, 3)), None, wanted)
 
 
-def _predictions(
-    probes: Probes, batch: _Batch, scaling: Scaling
-) -> Float[Array, "layers columns kinds batch size"]:
-    """Return v̂ of every probe for every dataset."""
-    if batch.states is not None:
-        attend = probes.attention
-        return probes(
-            whiten(jnp.einsum("lcjt,blth->lcjbh", attend, batch.states), scaling)
+def _attended(alpha: Array, batch: _Batch) -> Array:
+    """Return αᵀH of every probe: [layers, columns, kinds, batch, hidden]."""
+    return jnp.einsum("lcjt,ltbh->lcjbh", alpha, batch.states)
+
+
+def _flat(tree: Any, axes: int = 3) -> Any:
+    """Return the arrays with their first axes as one: a stack as a list of probes."""
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[axes:]), tree)
+
+
+def _at(tree: Any, index: Array) -> Any:
+    """Return the entry of each array."""
+    return jax.tree.map(
+        lambda leaf: jax.lax.dynamic_index_in_dim(leaf, index, keepdims=False), tree
+    )
+
+
+class _Shown(NamedTuple):
+    """What a stack of probes is shown and asked for, as lists that probes share."""
+
+    read: Float[Array, "readings batch hidden"]
+    wanted: Float[Array, "wanted batch size"]
+    used: Bool[Array, "kinds size"]
+    num_probes: int
+
+    @classmethod
+    def to(cls, probes: Probes, batch: _Batch, used: Used) -> "_Shown":
+        """Return what this stack is shown."""
+        shape = probes.b_out.shape[:3]
+        if batch.read is None:
+            read = _flat(_attended(probes.attention, batch))
+        else:
+            read = _flat(batch.read, 2)
+        return cls(read, _flat(batch.wanted, 2), jnp.asarray(used), math.prod(shape))
+
+    def of(self, index: Array) -> tuple[Array, Array, Array]:
+        """Return what one probe is shown."""
+        sharing = self.num_probes // len(self.read)  # probes of one reading
+        return (
+            _at(self.read, index // sharing),
+            _at(self.wanted, index % len(self.wanted)),
+            _at(self.used, index % len(self.used)),
         )
-    read = batch.read
-    assert read is not None
-    layers, columns, size, hidden = read.shape
-    shape = (layers, columns, probes.b_out.shape[2], size, hidden)
-    return probes(jnp.broadcast_to(read[:, :, None], shape))
+
+
+def _stepped(
+    probes: Probes,
+    adam: AdamState,
+    batch: _Batch,
+    used: Used,
+    step: Int[Array, ""],
+    rate: Float[Array, ""],
+) -> tuple[Probes, AdamState]:
+    """Return a stack of probes and their states after one step of Adam.
+
+    They take it in turn: all that one of them computes fits into the cache of its core,
+    while that of all together would be written to memory and read again.
+    """
+    shown = _Shown.to(probes, batch, used)
+    weights, states = probes.trained, adam
+    scores = weights.pop("scores", None)
+    within = AdamState(*({name: each[name] for name in weights} for each in adam))
+
+    def loss(weights: Weights, read: Array, probe: Probes, *about: Array) -> Array:
+        return replace(probe, **weights).error(read, *about)
+
+    def one_probe(own: tuple[Array, Probes, Weights, AdamState]) -> Any:
+        index, probe, weights, adam = own
+        read, *about = shown.of(index)
+        gradient, change = jax.grad(loss, (0, 1))(weights, read, probe, *about)
+        moved = adam_step(weights, adam, gradient, step, rate)
+        return moved, None if scores is None else change
+
+    stack = (jnp.arange(shown.num_probes), *_flat((probes, weights, within)))
+    moved, changes = jax.lax.map(one_probe, stack)
+    weights, (first, second) = jax.tree.map(
+        lambda new, old: new.reshape(old.shape), moved, (weights, within)
+    )
+    if scores is not None:
+        shape = (*scores.shape[:3], *changes.shape[1:])
+        of_alpha = jnp.einsum("lcjbh,ltbh->lcjt", changes.reshape(shape), batch.states)
+        (change,) = jax.vjp(jax.nn.softmax, scores)[1](of_alpha)
+        named = AdamState(*({"scores": each["scores"]} for each in states))
+        more, (one, two) = adam_step(
+            {"scores": scores}, named, {"scores": change}, step, rate
+        )
+        weights, first, second = weights | more, first | one, second | two
+    return replace(probes, **weights), AdamState(first, second)
 
 
 def _train(
@@ -209,20 +303,12 @@ def _train(
     """Return the state after the steps from `start` to `stop`."""
     learned = carry.moments is None
 
-    def loss(probes: dict[str, Probes], batch: _Batch) -> Float[Array, ""]:
-        errors = [
-            squared_errors(_predictions(each, batch, scaling), batch.wanted, used)
-            for each in probes.values()
-        ]
-        return sum(map(jnp.sum, errors), jnp.zeros((), jnp.float32))
-
     def one_step(step: Int[Array, ""], carry: Carry) -> Carry:
         data = stream.draw(fold, step, own_places(batch_size))
         batch = _batch(stream, scaling, data, learned)
-        gradient = jax.grad(loss)(carry.probes, batch)
         now = learning_rate(step, steps, rate)
         moved = {
-            kind: adam_step(each, carry.adam[kind], gradient[kind], step, now)
+            kind: _stepped(each, carry.adam[kind], batch, used, step, now)
             for kind, each in carry.probes.items()
         }
         moments = carry.moments
@@ -247,15 +333,21 @@ def _measure(
     """Return the errors in each block of datasets, and those of the pilot's mean."""
     learned = any(each.scores is not None for each in probes.values())
 
+    def errors(probes: Probes, batch: _Batch) -> Float[Array, "layers columns kinds"]:
+        shown, own = _Shown.to(probes, batch, used), _flat(probes)
+        found = jax.lax.map(
+            lambda index: _at(own, index).error(*shown.of(index)),
+            jnp.arange(shown.num_probes),
+        )
+        return found.reshape(probes.b_out.shape[:3])
+
     def of_block(block: Int[Array, ""]) -> tuple[dict[str, Array], Array]:
         data = stream.draw(fold, block, own_places(block_size))
         batch = _batch(stream, scaling, data, learned)
-        errors = {
-            kind: squared_errors(_predictions(each, batch, scaling), batch.wanted, used)
-            for kind, each in probes.items()
-        }
-        nothing = jnp.zeros_like(batch.wanted)[None]
-        return errors, squared_errors(nothing, batch.wanted, used)[0]
+        of_kind = {kind: errors(each, batch) for kind, each in probes.items()}
+        around_mean = jax.vmap(jax.vmap(squared_error), (0, 0, None))
+        nothing = jnp.zeros_like(batch.wanted)
+        return of_kind, around_mean(nothing, batch.wanted, jnp.asarray(used))
 
     return jax.lax.map(of_block, blocks)
 
@@ -266,20 +358,20 @@ def _named(tree: Any) -> dict[str, np.ndarray]:
     return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in pairs}
 
 
-def _save(file: Path, carry: Carry, done: int, history: History) -> None:
-    arrays = _named(carry) | {"done": np.array(done)}
-    for index, found in enumerate(history):
+def _save(file: Path, state: Trained) -> None:
+    arrays = _named(state.carry) | {"done": np.array(state.done)}
+    for index, found in enumerate(state.history):
         arrays |= {f"{index} {kind}": each for kind, each in found.items()}
-    save_arrays(file, arrays, {"moments": str(len(history))})
+    save_arrays(file, arrays, {"moments": str(len(state.history))})
 
 
-def _resume(file: Path | None, carry: Carry) -> tuple[Carry, int, History]:
+def _resume(file: Path | None, state: Trained) -> Trained:
     """Return what was saved, or the beginning."""
     if file is None or not file.exists():
-        return carry, 0, []
+        return state
     arrays, metadata = load_arrays(file)
     with reading(file, "does not hold the state of a pass"):
-        leaves = [arrays[name] for name in _named(carry)]
+        leaves = [arrays[name] for name in _named(state.carry)]
         history: History = [
             {
                 kind: arrays[f"{index} {kind}"]
@@ -288,5 +380,5 @@ def _resume(file: Path | None, carry: Carry) -> tuple[Carry, int, History]:
             }
             for index in range(int(metadata["moments"]))
         ]
-        restored = jax.tree.unflatten(jax.tree.structure(carry), leaves)
-        return restored, int(arrays["done"]), history
+        restored = jax.tree.unflatten(jax.tree.structure(state.carry), leaves)
+        return Trained(restored, int(arrays["done"]), history)

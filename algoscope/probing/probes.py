@@ -8,9 +8,9 @@ it is part of FF's first matrix, which changes nothing as long as W_v has as man
 as H⁽ˡ⁾ has units (paper: 512 for both).
 
 All probes of one kind, over layers, prefixes, places and targets, are one stack in one
-program. They see the same datasets and are independent: the loss is a sum, and Adam
-treats each weight separately, so each ends as if it were trained alone. The learning
-rate rises over the first steps and falls to zero along half a cosine.
+program. They see the same datasets and are independent: each ends as if it were trained
+alone. The learning rate rises over the first steps and falls to zero along half a
+cosine.
 
 The best linear probe of a fixed place has a closed form in the second moments of its
 reading, which are accumulated over the same datasets: `Moments`.
@@ -38,15 +38,23 @@ BETAS, EPSILON = (0.9, 0.999), 1e-8  # of Adam
 # units to select a position, an entry of a matrix by much less.
 RATES = {"scores": 5.0, "w_in": 1.0, "b_in": 1.0, "w_out": 0.3, "b_out": 0.3}
 
+Weights = dict[str, Any]  # arrays that are trained, by name
+
 
 class Probes(eqx.Module):
-    """The weights of a stack of probes of one kind."""
+    """The weights of one probe, or of a stack of probes of one kind.
 
-    w_out: Float[Array, "layers columns kinds last size"]
-    b_out: Float[Array, "layers columns kinds size"]
-    w_in: Float[Array, "layers columns kinds hidden inner"] | None = None
-    b_in: Float[Array, "layers columns kinds inner"] | None = None
-    scores: Float[Array, "layers columns kinds time"] | None = None  # if learned
+    Where attention is learned, a probe whitens what it attends to by itself: as the
+    fixed place does where it started.
+    """
+
+    w_out: Float[Array, "*stack size last"]
+    b_out: Float[Array, "*stack size"]
+    w_in: Float[Array, "*stack hidden inner"] | None = None
+    b_in: Float[Array, "*stack inner"] | None = None
+    scores: Float[Array, "*stack time"] | None = None  # if learned, as the next two
+    mean: Float[Array, "*stack hidden"] | None = None  # is not trained
+    whitening: Float[Array, "*stack hidden hidden"] | None = None  # neither
 
     @property
     def kind(self) -> Kind:
@@ -54,20 +62,46 @@ class Probes(eqx.Module):
         return "linear" if self.w_in is None else "mlp"
 
     @property
-    def attention(self) -> Float[Array, "layers columns kinds time"]:
+    def trained(self) -> Weights:
+        """The weights that training changes."""
+        found = {name: getattr(self, name) for name in RATES}
+        return {name: leaf for name, leaf in found.items() if leaf is not None}
+
+    @property
+    def attention(self) -> Float[Array, "*stack time"]:
         """α of every probe; only where it is learned."""
         assert self.scores is not None
         return jax.nn.softmax(self.scores)
 
     def __call__(
-        self, read: Float[Array, "layers columns kinds batch hidden"]
-    ) -> Float[Array, "layers columns kinds batch size"]:
-        """Return v̂ from whitened readings."""
+        self, read: Float[Array, "batch hidden"]
+    ) -> Float[Array, "batch size"]:
+        """Return v̂ of one probe."""
+        if self.mean is not None and self.whitening is not None:
+            read = (read - self.mean[None]) @ self.whitening
         if self.w_in is not None and self.b_in is not None:
-            inner = jnp.einsum("lcjbh,lcjhi->lcjbi", read, self.w_in)
-            read = gelu(inner + self.b_in[:, :, :, None])
-        out = jnp.einsum("lcjbi,lcjid->lcjbd", read, self.w_out)
-        return out + self.b_out[:, :, :, None]
+            read = gelu(read @ self.w_in + self.b_in[None])
+        return read @ self.w_out.T + self.b_out[None]
+
+    def error(
+        self,
+        read: Float[Array, "batch hidden"],
+        wanted: Float[Array, "batch size"],
+        used: Bool[Array, " size"],
+    ) -> Float[Array, ""]:
+        """Return the mean squared error of one probe."""
+        return squared_error(self(read), wanted, used)
+
+
+def squared_error(
+    predicted: Float[Array, "batch size"],
+    wanted: Float[Array, "batch size"],
+    used: Bool[Array, " size"],
+) -> Float[Array, ""]:
+    """Return the mean over datasets and over the components that a target has."""
+    errors = jnp.where(used[None], predicted - wanted, 0)
+    total = jnp.sum(errors * errors) / len(wanted)
+    return total / jnp.sum(used).astype(total.dtype)
 
 
 def random_mlps(
@@ -106,6 +140,7 @@ def random_mlps(
         np.stack([np.stack([cell[part] for cell in row]) for row in drawn])
         for part in range(3)
     )
+    w_out = w_out.swapaxes(-1, -2)
     b_out = np.zeros((*w_out.shape[:3], size), np.float32)
     return Probes(*map(jnp.asarray, (w_out, b_out, w_in, b_in)))
 
@@ -113,13 +148,13 @@ def random_mlps(
 class AdamState(NamedTuple):
     """The running moments of the gradients."""
 
-    first: Any
-    second: Any
+    first: Weights
+    second: Weights
 
     @classmethod
     def zeros(cls, probes: Probes) -> "AdamState":
         """Return the state before the first step."""
-        blank = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), probes)
+        blank = {name: jnp.zeros_like(each) for name, each in probes.trained.items()}
         return cls(blank, blank)
 
 
@@ -133,61 +168,45 @@ def learning_rate(step: Array, steps: int, highest: float) -> Float[Array, ""]:
 
 
 def adam_step(
-    probes: Probes, state: AdamState, gradient: Probes, step: Array, rate: Array
-) -> tuple[Probes, AdamState]:
-    """Return the probes and the state after one step of Adam."""
+    weights: Weights, state: AdamState, gradient: Weights, step: Array, rate: Array
+) -> tuple[Weights, AdamState]:
+    """Return the weights and the state after one step of Adam."""
     count = (step + 1).astype(jnp.float32)
-    corrections = [1 - jnp.asarray(beta, jnp.float32) ** count for beta in BETAS]
-
-    def updated(name: str):
-        new = [
-            beta * getattr(old, name) + (1 - beta) * getattr(gradient, name) ** power
-            for beta, old, power in zip(BETAS, state, (1, 2), strict=True)
-        ]
-        first, second = (
-            each / scale for each, scale in zip(new, corrections, strict=True)
-        )
-        change = RATES[name] * rate * first / (jnp.sqrt(second) + EPSILON)
-        return getattr(probes, name) - change, *new
-
-    names = [name for name in RATES if getattr(probes, name) is not None]
-    found = {name: updated(name) for name in names}
-    weights, first, second = (
-        Probes(**{name: found[name][part] for name in names}) for part in range(3)
+    first, second = (
+        {
+            name: beta * old[name] + (1 - beta) * gradient[name] ** power
+            for name in gradient
+        }
+        for beta, old, power in zip(BETAS, state, (1, 2), strict=True)
     )
-    return weights, AdamState(first, second)
-
-
-def squared_errors(
-    predicted: Float[Array, "layers columns kinds batch size"],
-    wanted: Float[Array, "columns kinds batch size"],
-    used: Bool[Array | np.ndarray, "kinds size"],
-) -> Float[Array, "layers columns kinds"]:
-    """Return the mean squared error per component that a target has."""
-    errors = jnp.where(used[None, None, :, None], predicted - wanted[None], 0)
-    total = jnp.sum(errors * errors, axis=(-2, -1)) / wanted.shape[-2]
-    return total / jnp.sum(used, axis=-1).astype(total.dtype)[None, None]
+    one, two = (1 - jnp.asarray(beta, jnp.float32) ** count for beta in BETAS)
+    moved = {
+        name: weights[name]
+        - RATES[name]
+        * rate
+        * (first[name] / one)
+        / (jnp.sqrt(second[name] / two) + EPSILON)
+        for name in gradient
+    }
+    return moved, AdamState(first, second)
 
 
 class Moments(NamedTuple):
-    """Sums over datasets of z zᵀ and z vᵀ; z is a whitened reading and a 1, in float64.
+    """Sums over datasets of u uᵀ, in float64: u is a reading, a 1, and all targets.
 
-    They determine the best linear probe: W = (Σ z zᵀ + εI)⁻¹ Σ z vᵀ.
+    With z the whitened reading and the 1, and v a target, they hold Σ z zᵀ and Σ z vᵀ,
+    which determine the best linear probe: W = (Σ z zᵀ + εI)⁻¹ Σ z vᵀ.
     """
 
-    squares: Any  # [layers, columns, more, more]
-    products: Any  # [layers, columns, kinds, more, size]
+    sums: Any  # [layers, columns, all, all]
 
     @classmethod
     def zeros(
         cls, layers: int, columns: int, hidden: int, num_targets: int, size: int
     ) -> "Moments":
         """Return the sums over no datasets."""
-        first = (layers, columns)
-        return cls(
-            np.zeros((*first, hidden + 1, hidden + 1)),
-            np.zeros((*first, num_targets, hidden + 1, size)),
-        )
+        width = hidden + 1 + num_targets * size
+        return cls(np.zeros((layers, columns, width, width)))
 
     def plus(
         self,
@@ -195,18 +214,24 @@ class Moments(NamedTuple):
         wanted: Float[Array, "columns kinds batch size"],
     ) -> "Moments":
         """Return the sums with those over a batch."""
-        ones = jnp.ones((*read.shape[:-1], 1), read.dtype)
-        z = jnp.concatenate([read, ones], axis=-1)
-        squares = jnp.einsum("lcbh,lcbk->lchk", z, z)
-        products = jnp.einsum("lcbh,cjbd->lcjhd", z, wanted)
-        return Moments(self.squares + squares, self.products + products)
+        layers, columns, batch, _ = read.shape
+        values = jnp.moveaxis(wanted, 2, 1).reshape(columns, batch, -1)
+        flat, ones = read.reshape(-1, *read.shape[2:]), jnp.ones((batch, 1), read.dtype)
 
-    def solve(self) -> Probes:
+        def squares(index: Array) -> Array:
+            own = jax.lax.dynamic_index_in_dim(flat, index, keepdims=False)
+            u = jnp.concatenate([own, ones, values[index % columns]], axis=1)
+            return u.T @ u
+
+        found = jax.lax.map(squares, jnp.arange(layers * columns))
+        return Moments(self.sums + found.reshape(self.sums.shape))
+
+    def solve(self, hidden: int, num_targets: int) -> Probes:
         """Return the best linear probe of every reading."""
-        squares, products = map(np.asarray, self)
-        more = squares.shape[-1]
-        count = np.maximum(squares[..., -1:, -1:], 1)  # the sum of ones
-        whole = squares / count + RIDGE * np.eye(more)
-        solution = np.linalg.solve(whole[:, :, None], products / count[:, :, None])
-        weights = solution.astype(np.float32)
-        return Probes(*map(jnp.asarray, (weights[..., :-1, :], weights[..., -1, :])))
+        sums, more = np.asarray(self.sums), hidden + 1
+        mean = sums / np.maximum(sums[..., hidden, hidden], 1)[..., None, None]
+        whole = mean[..., :more, :more] + RIDGE * np.eye(more)
+        solution = np.linalg.solve(whole, mean[..., :more, more:])
+        each = solution.reshape(*solution.shape[:-1], num_targets, -1)
+        weights = np.moveaxis(each, -3, -1).astype(np.float32)  # […, kinds, size, more]
+        return Probes(*map(jnp.asarray, (weights[..., :-1], weights[..., -1])))

@@ -51,6 +51,7 @@ TRAINING, VALIDATION, TEST, PILOT, LEARNED = (HELD_OUT + 11 + i for i in range(5
 
 CORES = "cores"  # the axis of the mesh
 SHARED, BY_COLUMN = PartitionSpec(), PartitionSpec(None, CORES)
+CHUNK = 16  # datasets whose states are computed at a time
 NO_VARIANCE = 1e-9  # of a direction, where the mean over directions is 1
 
 States = Float[Array, "part layers time hidden"]
@@ -153,9 +154,19 @@ class Stream(eqx.Module):
 
     def scaled_states(self, data: Dataset, scaling: Scaling) -> States:
         """Return the standardized states in float32."""
-        states = self.source(data).astype(jnp.float64)
-        scaled = (states - scaling.center[None, :, None]) * scaling.scale[None, :, None]
-        return scaled.astype(jnp.float32)
+        return _in_chunks(lambda chunk: self._scaled(chunk, scaling), data)
+
+    def _scaled(self, data: Dataset, scaling: Scaling) -> States:
+        """Return the same of a few datasets, computed in the precision of the states.
+
+        Its rounding is relative to the difference, also where states are large.
+        """
+        states = self.source(data)
+        center, scale = (
+            each.astype(states.dtype)[None, :, None]
+            for each in (scaling.center, scaling.scale)
+        )
+        return ((states - center) * scale).astype(jnp.float32)
 
     def scaled_targets(self, data: Dataset, scaling: Scaling) -> Wanted:
         """Return the centered and scaled targets in float32."""
@@ -167,11 +178,15 @@ class Stream(eqx.Module):
         mine = self._exchange(values[:, self.prefix_of])
         return jnp.moveaxis(mine, 0, 2)
 
-    def readings(self, states: States) -> Readings:
+    def readings(self, data: Dataset, scaling: Scaling) -> Readings:
         """Return, for this device's columns, what all datasets show at fixed places."""
-        alpha = jnp.asarray(self.attention, states.dtype)
-        read = jnp.einsum("ct,blth->bclh", alpha, states)
-        return jnp.transpose(self._exchange(read), (2, 1, 0, 3))
+        alpha = jnp.asarray(self.attention, jnp.float32)
+
+        def of(chunk: Dataset) -> Float[Array, "some all_columns layers hidden"]:
+            states = self._scaled(chunk, scaling)
+            return jnp.einsum("ct,blth->bclh", alpha, states)
+
+        return jnp.transpose(self._exchange(_in_chunks(of, data)), (2, 1, 0, 3))
 
     def _exchange(self, values: Array) -> Array:
         """Give every device all datasets, for its own columns only."""
@@ -187,14 +202,20 @@ def _draw_batches(
     return jax.vmap(lambda step: stream.draw(fold, step, places))(jnp.asarray(steps))
 
 
-def whiten(
-    read: Float[Array, "layers columns *kinds batch hidden"], scaling: Scaling
-) -> Float[Array, "layers columns *kinds batch hidden"]:
+def _in_chunks(of: Callable[[Dataset], Array], data: Dataset) -> Array:
+    """Return of(data), computed for a few datasets at a time.
+
+    What a learner computes on the way then stays in the cache of its core.
+    """
+    size = largest_divisor(len(data.x), CHUNK)
+    chunks = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), data)
+    found = jax.lax.map(of, chunks)
+    return found.reshape(-1, *found.shape[2:])
+
+
+def whiten(readings: Readings, scaling: Scaling) -> Readings:
     """Return readings with mean 0 and the identity as their covariance."""
-    more = (None,) * (read.ndim - 4)
-    centered = read - scaling.mean[(slice(None), slice(None), *more, None)]
-    if more:
-        return jnp.einsum("lcjbh,lchk->lcjbk", centered, scaling.whitening)
+    centered = readings - scaling.mean[:, :, None]
     return jnp.einsum("lcbh,lchk->lcbk", centered, scaling.whitening)
 
 
@@ -316,8 +337,7 @@ def _reading_moments(
 
     def moments(step: Int[Array, ""]) -> tuple[Array, Array]:
         data = stream.draw(PILOT, step, own_places(batch_size))
-        states = stream.scaled_states(data, scaling).astype(jnp.float64)
-        read = stream.readings(states)
+        read = stream.readings(data, scaling).astype(jnp.float64)
         squares = jnp.einsum("lcbh,lcbk->lchk", read, read)
         return jnp.mean(read, axis=2), squares / read.shape[2]
 

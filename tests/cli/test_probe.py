@@ -21,7 +21,7 @@ def test_the_command_probes_saves_draws_and_resumes(tmp_path: Path, capsys):
     main(words)
     printed = capsys.readouterr()
     assert "What small encodes" in printed.out
-    assert "about 1 min on two CPU cores" in printed.err
+    assert "about 1 min on two CPU cores like these" in printed.err
     for name in ("layers", "prefixes", "attention", "controls"):
         assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     chunks = {path: path.stat().st_mtime_ns for path in (out / "chunks").iterdir()}

@@ -15,9 +15,11 @@ from algoscope.construction import Construction
 from algoscope.construction.algorithms import GD
 from algoscope.model.tokens import encode_context, example_tokens
 from algoscope.probing import ProbingConfig, closed_form, probe
-from algoscope.probing.fitting import Chosen, Fitted, Fitting
+from algoscope.probing.fitting import Chosen, Fitted, Fitting, best_starts
 from algoscope.probing.floors import fit_floors
+from algoscope.probing.passes import Carry, Trained
 from algoscope.probing.places import fixed_attention, seen, start_scores
+from algoscope.probing.probes import Probes
 from algoscope.probing.stream import TEST, TRAINING, LearnerStates
 from algoscope.probing.targets import find_targets
 from algoscope.tasks.linear import LinearRegression
@@ -152,6 +154,32 @@ def test_learned_attention_finds_a_position_that_is_no_fixed_place():
         for each in fixed:  # the best is chosen on validation datasets
             assert np.all(learned.validation <= each.validation)
             assert np.all(unmasked.validation <= each.validation)
+
+
+def test_every_probe_goes_on_from_its_own_best_start(rng):
+    """Two places of two starts each; the best differ by layer and target."""
+    errors = np.array(
+        [
+            [[0.1, 0.9], [0.2, 0.8], [0.5, 0.6], [0.6, 0.5]],
+            [[0.4, 0.3], [0.3, 0.4], [0.7, 0.1], [0.8, 0.2]],
+        ]
+    )  # [layers, starts, targets]
+    best = np.array([[[0, 1], [2, 3]], [[1, 0], [2, 2]]])  # [layers, places, targets]
+    names = np.arange(16.0, dtype=np.float32).reshape(2, 4, 2)
+    stack = Probes(
+        jnp.asarray(rng.normal(size=(2, 4, 2, 1, 5))),
+        jnp.asarray(names[..., None]),
+        scores=jnp.asarray(rng.normal(size=(2, 4, 2, 7))),
+    )
+    tried = Trained(Carry.start({"linear": stack}, None), 20, [{"linear": errors}])
+    found = best_starts(tried, [[0, 1], [2, 3]])
+    place = (np.arange(2)[:, None, None], best, np.arange(2))
+    np.testing.assert_array_equal(found.history[0]["linear"], errors[place])
+    kept = found.carry.probes["linear"]
+    np.testing.assert_array_equal(kept.b_out[..., 0], names[place])
+    np.testing.assert_array_equal(kept.scores, np.asarray(stack.scores)[place])
+    assert found.carry.adam["linear"].first["w_out"].shape == (2, 2, 2, 1, 5)
+    assert found.done == 20
 
 
 @pytest.mark.optimized

@@ -393,7 +393,7 @@ def test_the_cost_counts_the_forward_pass_and_the_weights_of_probes():
         leaf[0].size for leaf in jax.tree.leaves(learner.transformer.layers)
     )
     token = 2 * 4 * 3 + 2 * (2 * per_layer + 4 * 4 * 5)
-    datasets = 160 + 160 + 16 + 6 * 8  # training, pilot, test, validation
+    datasets = 160 + 2 * 160 + 16 + 5 * 8  # training, pilot, test, validation
     assert cost.forward_flops == 2 * token * 5 * datasets
     wider = estimate_cost(learner, replace(config, inner_size=8), target_sizes=(2, 1))
     assert wider.probe_flops > cost.probe_flops
