@@ -71,7 +71,8 @@ def compile(
 
     Example:
         >>> import jax
-        >>>         >>> import algoscope as asc
+        >>> import jax.numpy as jnp
+        >>> import algoscope as asc
         >>> def loss(w, x, y):
         ...     return (w @ x - y) ** 2
         >>> def step(w, x, y):

@@ -172,8 +172,8 @@ def build_command(construction: Construction, out: str) -> str:
     chosen = {"dim": construction.dim, "num_examples": construction.num_examples}
     chosen |= construction.parameters
     for each in fields(construction):
-        value = getattr(construction, each.name)
-        if each.name not in ("algorithm", *chosen) and value != each.default:
+        value, known = getattr(construction, each.name), ("algorithm", *chosen)
+        if each.compare and each.name not in known and value != each.default:
             chosen[each.name] = value
     name = construction.algorithm.name
     if isinstance(construction.algorithm, WrittenAlgorithm):

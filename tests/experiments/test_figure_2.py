@@ -81,7 +81,7 @@ def test_a_column_that_has_not_learned_counts_for_nothing(tmp_path: Path):
     made.save(tmp_path / "4-9-0.json")
     judgment = figure_2.judge(CONFIG, tmp_path)
     assert judgment.claims[0].verdict == "partly"
-    assert "(run 0): not learned (share learned 0.111" in judgment.findings[2]
+    assert "(run 0 of seed 0): not learned (share learned 0.111" in judgment.findings[2]
     assert judgment.claims[0].measured.startswith("2 of 3 columns have learned.")
 
 
@@ -96,8 +96,9 @@ def test_each_column_has_a_sentence_and_covers_its_seeds(tmp_path: Path):
     write_columns(tmp_path, {"1/4": "Ridge(0.25)"}, 1e-4, 2, unlike=None)
     judgment = figure_2.judge(CONFIG, tmp_path)
     assert judgment.findings[0] == (
-        "σ²/τ² = 1/4 (run 0 and run 1): the Bayes predictor Ridge(1/4) is nearest for: "
-        "n < d and n ≥ 2d; significantly for: n < d and n ≥ 2d. The nearest for n < d "
+        "σ²/τ² = 1/4 (run 0 of seed 0 and run 1 of seed 1): the Bayes predictor "
+        "Ridge(1/4) is nearest for: n < d and n ≥ 2d; significantly for: n < d and "
+        "n ≥ 2d. The nearest for n < d "
         "is Ridge(1/4) at MSPD/d = 0.1 [0.0999, 0.1], nearer than OLS by 0.2 [0.2, "
         "0.2]; for n ≥ 2d is Ridge(1/4) at MSPD/d = 0.1 [0.0999, 0.1], nearer than "
         "OLS by 0.2 [0.2, 0.2] (share learned 0.889 [0.889, 0.889], 100 datasets, "

@@ -10,9 +10,10 @@ from functools import partial, wraps
 from typing import Any
 
 import jaxtyping
-from beartype import beartype
+from beartype import BeartypeConf, beartype
 
 _jaxtyped: Any = jaxtyping.jaxtyped
+AS_JAXTYPING = BeartypeConf(violation_type=TypeError)
 
 
 def check_quickly() -> None:
@@ -29,7 +30,7 @@ def _checked(function: Any = None, *, typechecker: Any) -> Any:
 
 
 def _plainly_checked(function: Any) -> Any:
-    checked: Any = beartype(function)
+    checked: Any = beartype(conf=AS_JAXTYPING)(function)
 
     @wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
