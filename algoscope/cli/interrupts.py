@@ -109,12 +109,8 @@ def leave(status: int) -> NoReturn:
     """End this process at once, with its children, after flushing what was printed."""
     for child in multiprocessing.active_children():
         child.terminate()
-    # It removes the locks of worker pools, of which a tracker would warn.
-    remove: Any = getattr(
-        multiprocessing.util, "_run_finalizers", lambda priority: None
-    )
-    with contextlib.suppress(Exception):
-        remove(0)
+    with contextlib.suppress(Exception):  # removes locks, of which a tracker would warn
+        vars(multiprocessing.util)["_run_finalizers"](0)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()

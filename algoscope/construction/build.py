@@ -131,7 +131,7 @@ class Construction:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plain values that `from_dict` reads."""
-        rest = {f.name: getattr(self, f.name) for f in fields(self)[1:-1]}
+        rest = {f.name: getattr(self, f.name) for f in fields(self)[1:] if f.compare}
         name, parameters = self.algorithm.name, self.parameters
         if isinstance(self.algorithm, WrittenAlgorithm):
             name, parameters = WRITTEN, {"name": name}

@@ -11,9 +11,8 @@ from functools import cache
 
 PACKAGES = ("algoscope", "jax", "jaxlib", "numpy")
 
-CORE_FLOPS = (
-    220e9  # per second, in a product of float32: costs are stated for such a core
-)
+# Costs are stated for a core of this speed: operations per second on float32.
+CORE_FLOPS = 220e9
 PRODUCTS, SIDE = 1000, 64  # that are timed: too small for more than one thread
 
 

@@ -21,7 +21,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Float
 
 from algoscope.probing.config import TRIALS, ProbingConfig
-from algoscope.probing.passes import Carry, Errors, Pass, Trained
+from algoscope.probing.passes import Carry, Errors, Pass, PassState
 from algoscope.probing.places import fixed_attention, start_scores
 from algoscope.probing.probes import Moments, Probes, random_mlps
 from algoscope.probing.stream import (
@@ -205,7 +205,7 @@ class Fitting:
             prefix_of=np.array(indices),
         )
 
-    def _start(self, scaling: Scaling) -> Trained:
+    def _start(self, scaling: Scaling) -> PassState:
         """Return random MLPs, and no moments yet."""
         sizes = self.stream.sizes
         layers, columns, hidden = scaling.mean.shape
@@ -221,9 +221,9 @@ class Fitting:
                 size=max(sizes),
             )
         blank = Moments.zeros(layers, columns, hidden, len(sizes), max(sizes))
-        return Trained(Carry.start(probes, blank))
+        return PassState(Carry.start(probes, blank))
 
-    def _attending(self, fitted: dict[str, Probes], scaling: Scaling) -> Trained:
+    def _attending(self, fitted: dict[str, Probes], scaling: Scaling) -> PassState:
         """Return the probes of the fixed places, with scores near these places."""
         place_of = [self.columns.index((n, start)) for n, _, start in self.starts]
         scores = np.stack(
@@ -251,7 +251,7 @@ class Fitting:
             )
 
         carry = {kind: attending(each) for kind, each in fitted.items()}
-        return Trained(Carry.start(carry, None))
+        return PassState(Carry.start(carry, None))
 
     def _index(self, target: str) -> int:
         return [each.name for each in self.targets].index(target)
@@ -307,7 +307,7 @@ class Fitting:
         return found
 
 
-def best_starts(tried: Trained, rows: list[list[int]]) -> Trained:
+def best_starts(tried: PassState, rows: list[list[int]]) -> PassState:
     """Return, of the columns in each row, the probes of least validation error so far.
 
     They are chosen for every layer, target and kind of probe.
@@ -324,14 +324,14 @@ def best_starts(tried: Trained, rows: list[list[int]]) -> Trained:
         place = (layers[:, None, None], best, targets)
         return jax.tree.map(lambda leaf: np.asarray(leaf)[place], tree)
 
-    return Trained(
+    return PassState(
         Carry(
             {kind: chosen(kind, each) for kind, each in carry.probes.items()},
             {kind: chosen(kind, each) for kind, each in carry.adam.items()},
             None,
         ),
         done,
-        [{kind: chosen(kind, each) for kind, each in past.items()} for past in history],
+        tuple({k: chosen(k, each) for k, each in past.items()} for past in history),
     )
 
 

@@ -46,7 +46,7 @@ from algoscope.tasks.task import Dataset
 STEPS_PER_CALL = 20  # of one program; between calls Python reports progress
 
 Used = Bool[np.ndarray | Array, "kinds size"]  # components that a target has
-History = list[dict[str, np.ndarray]]
+History = tuple[dict[str, np.ndarray], ...]
 
 
 class Carry(NamedTuple):
@@ -63,12 +63,12 @@ class Carry(NamedTuple):
         return cls(probes, adam, moments)
 
 
-class Trained(NamedTuple):
+class PassState(NamedTuple):
     """The state of a pass: after how many steps, with the validation errors so far."""
 
     carry: Carry
     done: int = 0
-    history: History = []  # noqa: RUF012
+    history: History = ()
 
 
 class Errors(NamedTuple):
@@ -98,11 +98,11 @@ class Pass:
 
     def train(
         self,
-        state: Trained,
+        state: PassState,
         saved: Path | None = None,
         report: Callable[[int], None] = lambda steps: None,
         moments: int = len(MOMENTS),
-    ) -> Trained:
+    ) -> PassState:
         """Train from a state up to one of `MOMENTS`, by default the last.
 
         Validation errors are taken at each of them on the way. The state is saved to,
@@ -132,12 +132,12 @@ class Pass:
                 done = end
             found, _ = self._measure(self.probes(carry), *self.validation)
             errors = {kind: each.mean(axis=0) for kind, each in found.items()}
-            history = [*history, errors]
+            history = (*history, errors)
             if saved is not None:
-                _save(saved, Trained(carry, done, history))
-        return Trained(carry, done, history)
+                _save(saved, PassState(carry, done, history))
+        return PassState(carry, done, history)
 
-    def test(self, state: Trained) -> dict[str, Errors]:
+    def test(self, state: PassState) -> dict[str, Errors]:
         """Return the errors on test datasets, and those taken during training."""
         tested, variance = self._measure(self.probes(state.carry), *self.test_datasets)
         return {
@@ -358,27 +358,27 @@ def _named(tree: Any) -> dict[str, np.ndarray]:
     return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in pairs}
 
 
-def _save(file: Path, state: Trained) -> None:
+def _save(file: Path, state: PassState) -> None:
     arrays = _named(state.carry) | {"done": np.array(state.done)}
     for index, found in enumerate(state.history):
         arrays |= {f"{index} {kind}": each for kind, each in found.items()}
     save_arrays(file, arrays, {"moments": str(len(state.history))})
 
 
-def _resume(file: Path | None, state: Trained) -> Trained:
+def _resume(file: Path | None, state: PassState) -> PassState:
     """Return what was saved, or the beginning."""
     if file is None or not file.exists():
         return state
     arrays, metadata = load_arrays(file)
     with reading(file, "does not hold the state of a pass"):
         leaves = [arrays[name] for name in _named(state.carry)]
-        history: History = [
+        history: History = tuple(
             {
                 kind: arrays[f"{index} {kind}"]
                 for kind in ("linear", "mlp")
                 if f"{index} {kind}" in arrays
             }
             for index in range(int(metadata["moments"]))
-        ]
+        )
         restored = jax.tree.unflatten(jax.tree.structure(state.carry), leaves)
-        return Trained(restored, int(arrays["done"]), history)
+        return PassState(restored, int(arrays["done"]), history)

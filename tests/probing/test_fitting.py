@@ -17,7 +17,7 @@ from algoscope.model.tokens import encode_context, example_tokens
 from algoscope.probing import ProbingConfig, closed_form, probe
 from algoscope.probing.fitting import Chosen, Fitted, Fitting, best_starts
 from algoscope.probing.floors import fit_floors
-from algoscope.probing.passes import Carry, Trained
+from algoscope.probing.passes import Carry, PassState
 from algoscope.probing.places import fixed_attention, seen, start_scores
 from algoscope.probing.probes import Probes
 from algoscope.probing.stream import TEST, TRAINING, LearnerStates
@@ -171,7 +171,7 @@ def test_every_probe_goes_on_from_its_own_best_start(rng):
         jnp.asarray(names[..., None]),
         scores=jnp.asarray(rng.normal(size=(2, 4, 2, 7))),
     )
-    tried = Trained(Carry.start({"linear": stack}, None), 20, [{"linear": errors}])
+    tried = PassState(Carry.start({"linear": stack}, None), 20, ({"linear": errors},))
     found = best_starts(tried, [[0, 1], [2, 3]])
     place = (np.arange(2)[:, None, None], best, np.arange(2))
     np.testing.assert_array_equal(found.history[0]["linear"], errors[place])
