@@ -1,7 +1,7 @@
 """`algoscope reproduce`: the paper's figures again, with a verdict on each claim."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -32,6 +32,7 @@ algoscope reproduce fig1 --budget smoke                  # a check, in minutes
 algoscope reproduce fig1 fig2
 algoscope reproduce all --workers 2
 algoscope reproduce fig8 --budget paper --engine slurm
+algoscope reproduce fig3 --finished                      # a verdict before the end
 algoscope reproduce fig3 --redraw
 """
 
@@ -54,6 +55,9 @@ class Reproduce:
     """Runs at a time. By default one per core."""
     redraw: bool = False
     """Only judge and draw again, from the saved measurements."""
+    finished: bool = False
+    """Train nothing: judge with the runs that are finished, and say how many are
+    not."""
     json: bool = False
     """Print the records as JSON."""
 
@@ -134,6 +138,7 @@ def _run(each: Any, command: Reproduce) -> Any:
             store=command.store,
             engine=command.engine,
             workers=command.workers,
+            finished=command.finished,
             progress=tell,
         )
 
@@ -171,9 +176,10 @@ def _say_costs(experiments: list[Any], command: Reproduce) -> None:
     asked = len(whole.trainings)
     trained = sum(_is_trained(run, command) for run in whole.trainings)
     runs = f"; {trained:,} of {asked:,} runs are trained already" if asked else ""
+    paid = replace(whole, trainings=()) if command.finished else whole
     note(
         f"Expected cost with the budget {command.budget}: at most "
-        f"{duration(whole.seconds_here)} on {CORES} CPU cores like these{runs}. "
+        f"{duration(paid.seconds_here)} on {CORES} CPU cores like these{runs}. "
         "It can be interrupted; the same command resumes it."
     )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from algoscope.experiments import find_experiment
-from algoscope.experiments.learners import Place, Spent, keep_models
+from algoscope.experiments.learners import UNFINISHED, Place, Spent, keep_models
 from algoscope.experiments.record import Claim, Record, Table
 from algoscope.foundation import provenance, slowness
 from algoscope.foundation.files import DamagedFileError
@@ -105,15 +105,16 @@ class Experiment(Generic[Config]):
         config = self.config(budget)
         spent = self.measure(config, place)
         judgment = self.judge(config, place.directory)
+        option = " --finished" if place.finished else ""
         record = Record(
             figure=self.name,
             title=self.title,
             budget=budget,
-            command=f"algoscope reproduce {self.name} --budget {budget}",
+            command=f"algoscope reproduce {self.name} --budget {budget}{option}",
             config=_as_json(config),
             versions=provenance(),
             seconds=round(spent.seconds, 1),
-            findings=judgment.findings,
+            findings=(*judgment.findings, *_unfinished(spent.runs)),
             figures=self.draw(place.directory),
             tables=judgment.tables,
             claims=_at_budget(judgment.claims, budget),
@@ -139,7 +140,7 @@ class Experiment(Generic[Config]):
             judgment = self.judge(self.config(record.budget), directory)
             record = replace(
                 record,
-                findings=judgment.findings,
+                findings=(*judgment.findings, *_unfinished(record.runs)),
                 tables=judgment.tables,
                 claims=_at_budget(judgment.claims, record.budget),
             )
@@ -156,6 +157,7 @@ def reproduce(
     store: Path | str = "runs",
     engine: str = "processes",
     workers: int | None = None,
+    finished: bool = False,
     progress: Progress | bool = True,
 ) -> Record:
     """Run one of the paper's experiments: train, measure, judge, and draw.
@@ -164,7 +166,8 @@ def reproduce(
     (minutes, a check that everything runs), `cpu` (hours on two cores) or `paper`.
     Results go to `out/FIGURE`, by default below `results` for `cpu` and
     `results-BUDGET` for the others; runs go to `store`. Existing measurements and runs
-    are reused.
+    are reused. With `finished` nothing is trained: the claims are judged with the runs
+    that are finished, and the record says how many are not.
 
     Example:
         >>> import tempfile
@@ -177,8 +180,19 @@ def reproduce(
     default = "results" if budget == "cpu" else f"results-{budget}"
     directory = Path(out or default) / figure
     with shown(progress) as report:
-        place = Place(directory, Path(store), engine, workers, report)
+        place = Place(directory, Path(store), engine, workers, report, finished)
         return chosen.reproduce(budget, place)
+
+
+def _unfinished(runs: dict[str, str]) -> tuple[str, ...]:
+    """Say how many runs the verdicts do without."""
+    count = list(runs.values()).count(UNFINISHED)
+    if not count:
+        return ()
+    return (
+        f"{count} of {len(runs)} runs are not trained to their end; the verdicts rest "
+        "on the others.",
+    )
 
 
 def _at_budget(claims: tuple[Claim, ...], budget: str) -> tuple[Claim, ...]:

@@ -136,6 +136,8 @@ def _name(run: TrainingConfig) -> str:
 def _ends(config: Figure8, size: Size, place: Place, kept: Sequence[str]) -> bool:
     """Return whether a search ends with this size; runs that diverged are left out."""
     names = [name for run in size if (name := _name(run)) in kept]
+    if place.finished and not names:  # a larger size would look like the least
+        return True
     group = SeedGroup(tuple(Distances.load(place.directory / name) for name in names))
     return bool(names) and all(
         answer(group, region) == "yes" for region in config.until

@@ -9,7 +9,8 @@ A run whose model is kept there, by this or another experiment, is not trained a
 its files are copied into the store. A run whose model is too large to be kept is not
 trained again either if its measurements are cached.
 
-A run that diverged gives no learner: the record lists it and figures leave it out.
+A run that diverged gives no learner: the record lists it and figures leave it out. So
+does one that is not finished, where nothing is to be trained.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -37,6 +38,7 @@ MOST_BYTES = 3 * 2**20  # of one kept model's weights
 FILES = (CONFIG, WEIGHTS, EVALUATION, METRICS, CARD)  # of a kept model, the card last
 EVALUATION_DATASETS = 1000
 MEASURED = "measured before: its model is not kept, so its time is not counted"
+UNFINISHED = "not trained to its end"
 
 
 class NoLearnerError(RuntimeError):
@@ -69,6 +71,7 @@ class Place:
     engine: str = "processes"
     workers: int | None = None
     progress: Progress = silent
+    finished: bool = False  # train nothing: take the runs that are finished
 
     def note(self, text: str) -> None:
         """Report a stage that has no steps to count."""
@@ -99,9 +102,11 @@ def train_runs(
 ) -> tuple[list[Trained], Spent]:
     """Train the runs that are not trained yet; return those that finished.
 
-    Runs in `measured` whose model is gone are only listed, with the status `MEASURED`.
+    Runs in `measured` whose model is gone are only listed, with the status `MEASURED`,
+    and so are unfinished ones, as `UNFINISHED`, where nothing is to be trained.
     """
     from algoscope.training.sweeps import train_all
+    from algoscope.training.sweeps.store import read_run
 
     distinct = list(dict.fromkeys(configs))
     results = place.directory.parent
@@ -110,6 +115,10 @@ def train_runs(
     gone = {c for c in measured if not (place.store / c.run_id).exists()}
     known = Spent(runs={c.run_id: MEASURED for c in distinct if c in gone})
     distinct = [c for c in distinct if c not in gone]
+    if place.finished:
+        open_runs = [c for c in distinct if not read_run(c, place.store).ended]
+        known += Spent(runs={c.run_id: UNFINISHED for c in open_runs})
+        distinct = [c for c in distinct if c not in open_runs]
     if not distinct:
         return [], known
     outcomes = train_all(

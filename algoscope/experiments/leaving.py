@@ -24,7 +24,12 @@ from algoscope.comparison.predict import held_out, predict_all, predict_exactly
 from algoscope.construction import build
 from algoscope.construction.algorithms import GD, SGD, Algorithm, Ridge
 from algoscope.experiments.experiment import Experiment, Judgment
-from algoscope.experiments.learners import Place, Spent
+from algoscope.experiments.learners import (
+    UNFINISHED,
+    NoLearnerError,
+    Place,
+    Spent,
+)
 from algoscope.experiments.record import OURS, Claim, Difference, Table
 from algoscope.foundation import provenance
 from algoscope.foundation.cache import Cache
@@ -211,6 +216,8 @@ def measure(config: Leaving, place: Place) -> Spent:
             found = [asdict(each) for each in _follow(config, name, variant)]
             write_json(place.directory / file, {"snapshots": found})
 
+        if place.finished and cache.seconds(file, identity) is None:
+            raise NoLearnerError({f"{name}, {variant}": UNFINISHED})
         seconds += cache.file(file, identity, save)
         names.append(file)
     cache.keep_only(names)

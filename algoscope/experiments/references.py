@@ -319,4 +319,5 @@ def measure_runs(
 def about_run(run: TrainingConfig) -> dict[str, Any]:
     """Return what distinguishes one run of a grid from the others."""
     axes = ("dim", "num_layers", "hidden_size", "num_heads", "learning_rate", "seed")
+    axes += ("steps", "loss_weights", "decay")
     return {axis: getattr(run, axis) for axis in axes} | {"run": run.run_id}

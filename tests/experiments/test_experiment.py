@@ -12,15 +12,22 @@ import algoscope as asc
 from algoscope.experiments import (
     BUDGETS,
     MODULES,
+    figure_3,
     figure_7,
     figure_8,
     find_experiment,
 )
 from algoscope.experiments.experiment import SMOKE, reproduce, total
+from algoscope.experiments.learners import train_runs
 from algoscope.experiments.record import RESULT, Record
 from algoscope.foundation.files import DamagedFileError
 from algoscope.foundation.validation import InvalidValueError
-from algoscope.training.config import RUN_SECONDS, core_seconds, preset
+from algoscope.training.config import (
+    RUN_SECONDS,
+    TrainingConfig,
+    core_seconds,
+    preset,
+)
 
 HOUR = 3600
 RESULTS = Path(__file__).parents[2] / "results"
@@ -119,6 +126,26 @@ def test_the_smoke_budget_tests_no_claim(once):
     for claim in record.claims:
         assert (claim.verdict, claim.reason) == ("not testable", SMOKE)
         assert claim.measured
+
+
+def test_a_record_says_how_many_runs_its_verdicts_do_without(
+    tmp_path: Path, trained: list[TrainingConfig]
+):
+    config = figure_3.EXPERIMENT.config("smoke")
+    place = place_in(tmp_path, "fig3")
+    first = figure_3.trainings(config)[0]
+    train_runs(place, [first])
+    (place.store / first.run_id / "evaluation.json").touch()
+    found = figure_3.EXPERIMENT.reproduce("smoke", replace(place, finished=True))
+    missing = (
+        "1 of 2 runs are not trained to their end; the verdicts rest on the others."
+    )
+    assert found.command == "algoscope reproduce fig3 --budget smoke --finished"
+    assert found.findings[-1] == missing
+    assert figure_3.EXPERIMENT.redraw(place.directory).findings[-1] == missing
+    whole = figure_3.EXPERIMENT.reproduce("smoke", place)
+    assert missing not in whole.findings
+    assert len(trained) == 2
 
 
 def test_results_of_another_budget_are_not_replaced(once, tmp_path: Path):

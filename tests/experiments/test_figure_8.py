@@ -12,7 +12,7 @@ from support.experiments import TINY, distances, place_in, save_distances
 from algoscope.experiments import figure_8
 from algoscope.experiments.distances import ALL, UNDER, Distances
 from algoscope.experiments.figure_8 import Figure8, LeastSize, answer, least_sizes
-from algoscope.experiments.learners import MEASURED
+from algoscope.experiments.learners import MEASURED, NoLearnerError, train_runs
 from algoscope.experiments.seed_groups import SeedGroup, by_seed
 from algoscope.foundation.cache import Cache
 from algoscope.training.config import TrainingConfig
@@ -169,6 +169,20 @@ def test_a_claim_that_holds_in_one_region_is_partly_reproduced(tmp_path: Path):
     assert width.verdict == "partly"
     assert single.difference is not None
     assert single.difference.mean == pytest.approx(0.1)
+
+
+def test_no_size_is_called_the_least_while_a_smaller_one_is_not_trained(
+    tmp_path: Path, trained: list[TrainingConfig]
+):
+    base = replace(TINY, num_layers=4, hidden_size=32)
+    config = small((1, 2), (8,), (1,), base, seeds=1)
+    directory = train_runs(place_in(tmp_path), [replace(base, num_layers=2)])
+    for run in directory[0]:
+        (tmp_path / "runs" / run.config.run_id / "evaluation.json").touch()
+    place = place_in(tmp_path, "fig8", finished=True)
+    with pytest.raises(NoLearnerError, match="not trained to its end"):
+        figure_8.measure(config, place)
+    assert len(trained) == 1
 
 
 @pytest.mark.parametrize("until", [(UNDER,), (UNDER, ALL)])

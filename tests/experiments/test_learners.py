@@ -12,6 +12,7 @@ from algoscope.experiments.distances import UNDER
 from algoscope.experiments.learners import (
     FILES,
     MEASURED,
+    UNFINISHED,
     NoLearnerError,
     Place,
     Spent,
@@ -118,6 +119,22 @@ def test_a_run_that_was_measured_and_is_gone_is_only_listed(
     assert [each.config for each in found] == [other]
     assert spent.runs == {TINY.run_id: MEASURED, other.run_id: "finished"}
     assert spent.seconds == 1
+
+
+def test_unfinished_runs_are_only_listed_where_nothing_is_to_be_trained(
+    tmp_path: Path, trained: list[TrainingConfig]
+):
+    other = replace(TINY, seed=1)
+    with pytest.raises(NoLearnerError, match=f"{TINY.run_id}: not trained to its end"):
+        model_or_run(place_in(tmp_path, finished=True), "linear-d1", TINY)
+    train_runs(place_in(tmp_path), [TINY])
+    place = place_in(tmp_path, finished=True)
+    assert train_runs(place, [TINY])[0] == []  # its evaluation is missing
+    (place.store / TINY.run_id / "evaluation.json").touch()
+    found, spent = train_runs(place, [TINY, other])
+    assert trained == [TINY]
+    assert [each.config for each in found] == [TINY]
+    assert spent.runs == {TINY.run_id: "finished", other.run_id: UNFINISHED}
 
 
 def test_a_model_comes_with_algoscope_or_is_trained(

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.experiments import place_in
 
+from algoscope.experiments.learners import NoLearnerError
 from algoscope.experiments.leaving import (
     EXPERIMENT,
     LINES,
@@ -15,6 +17,7 @@ from algoscope.experiments.leaving import (
     draw,
     judge,
     load,
+    measure,
     start_of,
 )
 from algoscope.foundation.files import write_json
@@ -50,6 +53,12 @@ def test_claims_follow_the_distances(tmp_path, written, bayes, loss, verdicts):
     assert draw(tmp_path) == ("leaving",)
     assert (tmp_path / "leaving.svg").exists()
     assert np.isnan(load(tmp_path, GOAL, "random")[0].nearest_distance)
+
+
+def test_nothing_is_trained_where_only_finished_runs_are_asked_for(tmp_path: Path):
+    with pytest.raises(NoLearnerError, match="written: not trained to its end"):
+        measure(TINY, place_in(tmp_path, finished=True))
+    assert not list(tmp_path.rglob("*.json"))
 
 
 def test_the_distance_ignores_a_few_wild_datasets():
