@@ -5,9 +5,9 @@ store. Models that are small enough are also kept beside the results of an exper
 
     results/FIGURE/models/RUN/   the files of the run, without its training state
 
-A run whose model is kept there, by this or another experiment, is not trained again:
-its files are copied into the store. A run whose model is too large to be kept is not
-trained again either if its measurements are cached.
+A run whose model is kept there, by this or another experiment, or comes with algoscope
+is not trained again: its files are copied into the store. A run whose model is too
+large to be kept is not trained again either if its measurements are cached.
 
 A run that diverged gives no learner: the record lists it and figures leave it out. So
 does one that is not finished, where nothing is to be trained.
@@ -15,18 +15,20 @@ does one that is not finished, where nothing is to be trained.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from algoscope.foundation import provenance
 from algoscope.foundation.cache import Cache
-from algoscope.foundation.files import write_atomically
+from algoscope.foundation.files import read_json, write_atomically
 from algoscope.foundation.progress import Progress, silent
 from algoscope.model.checkpoints import (
     CARD,
     CONFIG,
     EVALUATION,
     WEIGHTS,
+    locate,
     shipped_models,
 )
 from algoscope.model.learner import InContextLearner
@@ -111,7 +113,7 @@ def train_runs(
     distinct = list(dict.fromkeys(configs))
     results = place.directory.parent
     if kept := restore_models(place.store, [c.run_id for c in distinct], results):
-        place.note(f"{kept} of {len(distinct)} models are kept in {results}")
+        place.note(f"{kept} of {len(distinct)} runs are trained already")
     gone = {c for c in measured if not (place.store / c.run_id).exists()}
     known = Spent(runs={c.run_id: MEASURED for c in distinct if c in gone})
     distinct = [c for c in distinct if c not in gone]
@@ -189,10 +191,15 @@ def run_name(run: TrainingConfig) -> str:
 def keep_models(store: Path, runs: Iterable[str], directory: Path) -> None:
     """Copy the small models of these runs to `directory`; remove those of other runs.
 
-    A model that another experiment keeps already is not copied.
+    A model that comes with algoscope, or that another experiment keeps already, is not
+    copied.
     """
-    small = {run for run in runs if _is_small(store / run)}
-    own = {run for run in small if not _keepers(run, directory.parent) - {directory}}
+    own = {
+        run
+        for run in runs
+        if _is_small(store / run)
+        and find_model(run, directory.parent) in (None, directory / MODELS / run)
+    }
     for run in own:
         _copy(store / run, directory / MODELS / run)
     for path in (directory / MODELS).glob("*/"):
@@ -201,24 +208,30 @@ def keep_models(store: Path, runs: Iterable[str], directory: Path) -> None:
 
 
 def find_model(run: str, results: Path) -> Path | None:
-    """Return the directory below `results` that keeps the model of a run, or None."""
-    keepers = _keepers(run, results)
-    return min(keepers) / MODELS / run if keepers else None
+    """Return the directory that holds the model of a run, or None.
+
+    That is a model that comes with algoscope, or a model that is kept below `results`.
+    """
+    if run in _shipped_runs():
+        return _shipped_runs()[run]
+    kept = sorted(results.glob(f"*/{MODELS}/{run}"))
+    return next((path for path in kept if _is_complete(path)), None)
 
 
 def restore_models(store: Path, runs: Iterable[str], results: Path) -> int:
     """Copy kept models of runs that are not in the store; return how many."""
     missing = [run for run in runs if not (store / run).exists()]
-    kept = [path for run in missing if (path := find_model(run, results))]
-    for path in kept:
-        _copy(path, store / path.name)
+    kept = {run: path for run in missing if (path := find_model(run, results))}
+    for run, path in kept.items():
+        _copy(path, store / run)
     return len(kept)
 
 
-def _keepers(run: str, results: Path) -> set[Path]:
-    """Return the directories of the experiments that keep the model of a run."""
-    found = results.glob(f"*/{MODELS}/{run}")
-    return {path.parent.parent for path in found if _is_complete(path)}
+@cache
+def _shipped_runs() -> dict[str, Path]:
+    """Return the directories of the models that come with algoscope, by their runs."""
+    found = {path: read_json(path / CONFIG) for path in map(locate, shipped_models())}
+    return {config["run_id"]: path for path, config in found.items()}
 
 
 def _is_complete(run: Path) -> bool:

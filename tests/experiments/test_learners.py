@@ -21,8 +21,9 @@ from algoscope.experiments.learners import (
     model_or_run,
     train_runs,
 )
+from algoscope.model.learner import InContextLearner
 from algoscope.training import sweeps
-from algoscope.training.config import TrainingConfig
+from algoscope.training.config import TrainingConfig, preset
 from algoscope.training.sweeps.store import Outcome
 
 
@@ -69,6 +70,18 @@ def test_a_model_is_kept_by_one_experiment(tmp_path: Path):
     assert find_model("another", results) is None
 
 
+def test_a_model_that_comes_with_algoscope_is_neither_trained_nor_kept(
+    tmp_path: Path, trained: list[TrainingConfig]
+):
+    run = preset("d1")
+    place = place_in(tmp_path)
+    (found,), _ = train_runs(place, [run])
+    assert trained == []
+    assert found.learner.digest == InContextLearner.from_pretrained("linear-d1").digest
+    keep_models(place.store, [run.run_id], place.directory)
+    assert not (place.directory / "models").exists()
+
+
 def test_models_that_results_keep_are_not_trained_again(
     tmp_path: Path, trained: list[TrainingConfig]
 ):
@@ -87,7 +100,7 @@ def test_models_that_results_keep_are_not_trained_again(
     elsewhere = Place(tmp_path / "fig8", tmp_path / "new", "inline", progress=report)
     (again, _), _ = train_runs(elsewhere, [TINY, other])
     assert trained == [TINY, other, other]
-    assert stages[0] == (f"1 of 2 models are kept in {tmp_path}", 0, None)
+    assert stages[0] == ("1 of 2 runs are trained already", 0, None)
     assert again.learner.digest == first.learner.digest
     files = (tmp_path / "new" / TINY.run_id).iterdir()
     assert {path.name for path in files} == set(FILES)
