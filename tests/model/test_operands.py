@@ -150,15 +150,16 @@ def test_the_error_of_predictions_is_estimated(name, parameters, dtype):
     assert limits is not None
     assert limits.tolerance is not None
     tokens = example_tokens(3, 6, 12, seed=5).astype(dtype)
+    textbook = jax.jit(reference.predict_prefixes)
+    answers = jax.jit(lambda tokens: learner.transformer.outputs(tokens, QUERIES))
     estimates, errors = [], []
     for each in tokens:
         x, y = jnp.asarray(each[::2, 1:]), jnp.append(each[1::2, 0], 0.0)
-        wide = (jnp.asarray(x, jnp.float64), jnp.asarray(y, jnp.float64))
-        expected = reference.predict_prefixes(*wide)
-        found = limits.check(learner.transformer, encode_context(x, y)[None])
+        expected = textbook(jnp.asarray(x, jnp.float64), jnp.asarray(y, jnp.float64))
+        context = encode_context(x, y)
+        found = limits.check(learner.transformer, context[None])
         estimates.append(float(found.error) * limits.tolerance)
-        outputs = learner.transformer.outputs(encode_context(x, y), QUERIES)
-        off = np.abs(outputs - expected)
+        off = np.abs(answers(context) - expected)
         errors.append(float(off.max()) / max(1.0, float(jnp.abs(expected).max())))
     # On average it is a little above the error, and it follows it over magnitudes. It
     # may be far too large for a dataset on which rounding happens to cancel.
