@@ -8,7 +8,8 @@ untrained network:
     fig4/seed-1/probing.json   the second seed and its controls
     fig4/NAME/probing.json     other models, at fixed places only
 
-All are measured on the same test datasets, so that their errors can be paired.
+All are measured on the same test datasets, so that their errors can be paired. Each
+directory is measured once, so that a further seed or model costs only its own probing.
 """
 
 from dataclasses import dataclass, replace
@@ -105,43 +106,55 @@ def measure(config: ProbedModels, place: Place) -> Spent:
         for each, name in ((learner, config.model), (control, config.control))
     )
     nothing = untrained(learner)
-    groups = [("", learner, [control, nothing], config.probing)]
+    groups = [_Group("", learner, (control, nothing), config.probing)]
     for index, pair in enumerate(config.seeds, 1):
         if all(run in found for run in pair):
             names = [f"{each.name}, seed {index}" for each in (learner, control)]
             own, other = (_named(found[r], n) for r, n in zip(pair, names, strict=True))
-            group = (f"{SEED}{index}", own, [other, nothing], config.probing)
+            group = _Group(f"{SEED}{index}", own, (other, nothing), config.probing)
             groups.append(group)
     for name, run in config.others:
         if run in found:
             other = _named(found[run], f"{learner.name}, {name}")
-            groups.append((name, other, [], config.fixed))
+            groups.append(_Group(name, other, (), config.fixed))
+    seconds = sum(_probe_once(group, config.targets, place) for group in groups)
+    return spent + more + last + Spent(seconds)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """A learner and its controls, which are probed and saved together."""
+
+    name: str  # of their directory
+    learner: InContextLearner
+    controls: tuple[InContextLearner, ...]
+    probing: ProbingConfig
+
+
+def _probe_once(group: _Group, targets: tuple[str, ...], place: Place) -> float:
+    """Probe a group unless it was probed before; return the seconds that it took."""
     directory = _probing_directory(place.directory)
+    learners = group.learner, *group.controls
 
     def save() -> None:
-        for name, own, controls, probing in reversed(groups):  # PROBED is the last file
-            place.note(f"probing {listed([each.name for each in (own, *controls)])}")
-            probe(
-                own,
-                LinearRegression(own.dim),
-                probing,
-                targets=config.targets,
-                controls=controls,
-                directory=directory / "chunks",
-                progress=place.progress,
-            ).save(directory / name)
+        probe(
+            group.learner,
+            LinearRegression(group.learner.dim),
+            group.probing,
+            targets=targets,
+            controls=group.controls,
+            directory=directory / "chunks",
+            progress=place.progress,
+        ).save(directory / group.name)
 
     identity: dict[str, Any] = {
-        "probing": config.probing.as_dict(),
-        "targets": config.targets,
-        "learners": {
-            name: [each.digest for each in (own, *controls)]
-            for name, own, controls, _ in groups
-        },
+        "probing": group.probing.as_dict(),
+        "targets": targets,
+        "learners": [each.digest for each in learners],
         "versions": provenance(),
     }
-    measured = Spent(Cache(directory).file(PROBED, identity, save))
-    return spent + more + last + measured
+    place.note(f"probing {listed([each.name for each in learners])}")
+    return Cache(directory / group.name).file(PROBED, identity, save)
 
 
 def _named(learner: InContextLearner, name: str) -> InContextLearner:

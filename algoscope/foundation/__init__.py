@@ -13,7 +13,8 @@ PACKAGES = ("algoscope", "jax", "jaxlib", "numpy")
 
 # Costs are stated for a core of this speed: operations per second on float32.
 CORE_FLOPS = 130e9
-PRODUCTS, SIDE = 1000, 64  # matrix products that are timed, and their sizes
+PRODUCTS, SIDE = 200, 64  # matrix products that are timed, and their sizes
+TIMES = 50  # the fastest counts
 
 
 def provenance() -> dict[str, str]:
@@ -35,8 +36,8 @@ def num_cores() -> int:
 def slowness() -> float:
     """Return how many times longer a core of this machine takes than costs state.
 
-    Processor time of JAX is measured, so that neither other programs nor the settings
-    of NumPy change it.
+    The fastest of many short calls of JAX counts, so that other programs and the
+    settings of NumPy hardly change it.
     """
     import jax
 
@@ -44,10 +45,10 @@ def slowness() -> float:
     matrices = jax.numpy.ones((PRODUCTS, SIDE, SIDE), "float32")
     product(matrices).block_until_ready()  # compiles
     seconds = []
-    for _ in range(5):
-        start = time.process_time()
+    for _ in range(TIMES):
+        start = time.perf_counter()
         product(matrices).block_until_ready()
-        seconds.append(time.process_time() - start)
+        seconds.append(time.perf_counter() - start)
     return min(seconds) * CORE_FLOPS / (PRODUCTS * 2 * SIDE**3)
 
 

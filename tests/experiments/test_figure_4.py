@@ -171,9 +171,13 @@ def test_all_models_are_probed_on_the_same_datasets_and_judged(tmp_path: Path, t
     assert any("wide, MLP probes at the labels" in each for each in judgment.findings)
     drawn = figure_4.draw(place.directory)
     assert "figure_4_prefixes_mlp" in drawn
-    before = (place.directory / probings.PROBED).stat().st_mtime_ns
-    probings.measure(config, place)
-    assert (place.directory / probings.PROBED).stat().st_mtime_ns == before
+    first_file = place.directory / probings.PROBED
+    before = first_file.stat().st_mtime_ns
+    further = ((runs[0], runs[1]), (replace(run, seed=4), runs[1]))
+    probings.measure(replace(config, seeds=further), place)
+    assert probings.load_evidence(place.directory).seeds == 3
+    assert first_file.stat().st_mtime_ns == before  # only the new seed is probed
+    assert probings.measure(config, place).seconds == spent.seconds
 
 
 def test_results_that_were_saved_before_are_drawn(tmp_path: Path):
