@@ -260,6 +260,26 @@ def test_a_symmetric_matrix_is_kept_as_a_triangle():
     assert sizes["state1.1"] == sizes["state1.2"] == 15
 
 
+def test_a_state_may_fill_up_entry_by_entry():
+    """Here the last three examples, one more per step."""
+
+    def step(state, x, y):
+        w, X, Y, k = state
+        X, Y = X.at[k % 3].set(x), Y.at[k % 3].set(y)
+        return w + 0.1 * X.T @ (Y - X @ w), X, Y, k + 1
+
+    rule = LearningRule(
+        step,
+        lambda state, x: state[0] @ x,
+        lambda dim: (np.zeros(dim), np.zeros((3, dim)), np.zeros(3), 0),
+    )
+    tokens = draw("", 2, 5, seed=1)
+    program = program_of(rule, 2, 5)
+    assert error(predictions(program, tokens), run_rule(rule, tokens)[..., 0]) < 1e-13
+    found = outputs(compile_program(program).transformer, tokens)[:, ::2]
+    assert error(found, run_rule(rule, tokens)[..., 0]) < FLOAT64
+
+
 # What is refused.
 
 
