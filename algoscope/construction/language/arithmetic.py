@@ -278,8 +278,13 @@ class Arithmetic:
         excess = nonlinear.rectified(self.recorder, difference)
         return second.plus(excess.scaled(np.full(first.size, sign)))
 
-    def largest(self, a: Expression, axes: tuple[int, ...], sign: float) -> Any:
-        """Return the largest or smallest entry over some axes, in rounds of pairs."""
+    def folded(
+        self,
+        a: Expression,
+        axes: tuple[int, ...],
+        combine: Callable[[Any, Any], Any],
+    ) -> Any:
+        """Return all entries over some axes combined, in rounds of pairs."""
         rest = [k for k in range(len(a.shape)) if k not in axes]
         places = np.arange(a.size).reshape(a.shape).transpose(*rest, *axes)
         shape = tuple(a.shape[k] for k in rest)
@@ -291,9 +296,9 @@ class Arithmetic:
             numbers = np.arange(whole.size).reshape(whole.shape)
             first = whole.taken(numbers[:half].ravel(), (half, width))
             second = whole.taken(numbers[half : 2 * half].ravel(), (half, width))
-            both = self.larger(first, second, sign)
+            both = combine(first, second)
             last = whole.taken(numbers[2 * half :].ravel(), (count - 2 * half, width))
-            whole = joined([both, last]) if last.size else both
+            whole = joined(self.together(both, last)) if last.size else both
             whole.shape = (count - half, width)
         return whole.taken(np.arange(whole.size), shape)
 

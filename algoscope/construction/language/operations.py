@@ -5,6 +5,7 @@ primitive, and the primitive itself as a function of arrays.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,11 @@ from algoscope.construction.language.arithmetic import (
     Operand,
     is_known,
 )
-from algoscope.construction.language.expressions import Expression, Softplus
+from algoscope.construction.language.expressions import (
+    Expression,
+    Softplus,
+    joined,
+)
 from algoscope.construction.language.nonlinear import Refused
 
 Params = dict[str, Any]
@@ -98,6 +103,67 @@ def _clamped(
     return arithmetic.larger(high, arithmetic.larger(low, a), -1.0)
 
 
+def _folded(combine: Callable[[Arithmetic, Any, Any], Any]) -> Operation:
+    """Return a reduction over some axes by what combines two arrays."""
+
+    def run(
+        arithmetic: Arithmetic, operands: list[Operand], params: Params, bind: Bind
+    ):
+        both = partial(combine, arithmetic)
+        return arithmetic.folded(arithmetic.varying(operands[0]), params["axes"], both)
+
+    return run
+
+
+def _scattered(
+    combine: Callable[[Arithmetic, Any, Any], Any], rest: float, sign: float
+) -> Operation:
+    """Return a scatter that combines entries at fixed places with updates.
+
+    An update that differs from `rest` shows its place in an array full of `rest`.
+    Updates of one place are combined one after another, others at the same time.
+    """
+
+    def run(
+        arithmetic: Arithmetic, operands: list[Operand], params: Params, bind: Bind
+    ):
+        if not is_known(operands[1]):
+            raise Refused("an index that depends on data", "Use fixed indices.")
+        whole, updates = arithmetic.together(operands[0], operands[2])
+        empty = np.full(whole.shape, rest)
+        waiting: dict[int, list[int]] = {}
+        for number, unit in enumerate(np.eye(updates.size)):
+            pulse = (rest + sign * unit).reshape(updates.shape)
+            hit = np.flatnonzero(bind(empty, operands[1], pulse) != empty)
+            for place in hit.tolist():  # none if it is out of bounds
+                waiting.setdefault(place, []).append(number)
+        while waiting:
+            places = np.array(list(waiting))
+            numbers = np.array([queue.pop(0) for queue in waiting.values()])
+            waiting = {place: queue for place, queue in waiting.items() if queue}
+            shape, order = places.shape, np.arange(whole.size)
+            before = whole.taken(places, shape)
+            after = combine(arithmetic, before, updates.taken(numbers, shape))
+            order[places] = whole.size + np.arange(len(places))
+            parts = joined(arithmetic.together(whole, after))
+            whole = parts.taken(order, whole.shape)
+        return whole
+
+    return run
+
+
+def _product(arithmetic: Arithmetic, a: Operand, b: Operand) -> Operand:
+    return arithmetic.multiply(a, b)
+
+
+def _larger(arithmetic: Arithmetic, a: Operand, b: Operand) -> Operand:
+    return arithmetic.larger(a, b)
+
+
+def _smaller(arithmetic: Arithmetic, a: Operand, b: Operand) -> Operand:
+    return arithmetic.larger(a, b, -1.0)
+
+
 def _either(arithmetic: Arithmetic, a: Operand, b: Operand) -> Operand:
     both = arithmetic.multiply(a, b)
     return arithmetic.add(arithmetic.add(a, b), both, -1.0)
@@ -171,7 +237,9 @@ OPERATIONS: dict[str, Operation] = {
     "cumsum": _linear,
     "scatter-add": _linear,
     # products
-    "mul": _binary(lambda m, a, b: m.multiply(a, b)),
+    "mul": _binary(_product),
+    "reduce_prod": _folded(_product),
+    "scatter-mul": _scattered(_product, rest=1.0, sign=1.0),
     "dot_general": lambda m, operands, params, bind: m.contract(
         *operands, params["dimension_numbers"]
     ),
@@ -189,20 +257,20 @@ OPERATIONS: dict[str, Operation] = {
     "expm1": _unary(lambda m, a: m.add(_exponential(m, a), np.ones(()), -1.0)),
     "sign": _written(lambda r, a: nonlinear.threshold(r, a, "between")),
     "abs": _unary(lambda m, a: m.magnitude(m.varying(a))),
-    "max": _binary(lambda m, a, b: m.larger(a, b)),
-    "min": _binary(lambda m, a, b: m.larger(a, b, -1.0)),
+    "max": _binary(_larger),
+    "min": _binary(_smaller),
     "clamp": _clamped,
-    "reduce_max": lambda m, operands, params, bind: m.largest(
-        m.varying(operands[0]), params["axes"], 1.0
-    ),
-    "reduce_min": lambda m, operands, params, bind: m.largest(
-        m.varying(operands[0]), params["axes"], -1.0
-    ),
+    "reduce_max": _folded(_larger),
+    "reduce_min": _folded(_smaller),
+    "scatter-max": _scattered(_larger, rest=0.0, sign=1.0),
+    "scatter-min": _scattered(_smaller, rest=0.0, sign=-1.0),
     # truth
     "select_n": _selected,
     "not": _unary(lambda m, a: m.opposite(m.varying(a))),
-    "and": _binary(lambda m, a, b: m.multiply(a, b)),
+    "and": _binary(_product),
     "or": _binary(_either),
+    "reduce_and": _folded(_product),
+    "reduce_or": _folded(_either),
     "xor": _binary(_exclusive),
     "is_finite": _unary(lambda m, a: np.ones(a.shape, bool)),
 } | {
