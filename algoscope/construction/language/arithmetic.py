@@ -52,6 +52,7 @@ class Arithmetic:
         for operand in operands:
             if isinstance(operand, Softplus):
                 raise Refused("the logarithm in a softplus", "Use its derivative only.")
+            _require_finite(operand)
         varying = [o for o in operands if not is_known(o) and o.constants() is None]
         scene: Scene = varying[0].scene if varying else "replay"
         if any(o.scene != scene for o in varying):
@@ -148,6 +149,7 @@ class Arithmetic:
                 return Softplus.of(a.a, float(factor) * a.sign, rest)
             raise Refused("the logarithm in a softplus", "Use its derivative only.")
         factor = np.asarray(factor, np.float64)
+        _require_finite(factor)
         shape = np.broadcast_shapes(a.shape, factor.shape)
         factors = np.broadcast_to(factor, shape).ravel()
         return _stretched(a, shape).scaled(factors)
@@ -329,6 +331,13 @@ class Arithmetic:
                     return np.logaddexp(other, 0)
                 return Softplus.of(self.varying(other))
         raise Refused("`logaddexp` of two numbers", "Use jax.nn.softplus.")
+
+
+def _require_finite(operand: Operand) -> None:
+    if is_known(operand) and not np.isfinite(operand).all():
+        raise Refused(
+            "a constant that is infinite or not a number", "Use a finite one."
+        )
 
 
 def _outer(places: list[np.ndarray]) -> tuple[int, int, int, int]:

@@ -4,7 +4,7 @@ Every entry of `OPERATIONS` takes the arithmetic, the operands, the parameters o
 primitive, and the primitive itself as a function of arrays.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -55,6 +55,11 @@ def _written(
     )
 
 
+def _require_fixed(indices: Iterable[Operand]) -> None:
+    if not all(map(is_known, indices)):
+        raise Refused("an index that depends on data", "Use fixed indices.")
+
+
 def _moving(*data: int) -> Operation:
     """Return a primitive that moves the entries of these operands; none means all."""
 
@@ -64,9 +69,7 @@ def _moving(*data: int) -> Operation:
         if len(operands) == 1 and isinstance(operands[0], Softplus):
             return operands[0]
         moved = list(data) or list(range(len(operands)))
-        for k, operand in enumerate(operands):
-            if k not in moved and not is_known(operand):
-                raise Refused("an index that depends on data", "Use fixed indices.")
+        _require_fixed(o for k, o in enumerate(operands) if k not in moved)
         return arithmetic.moved(operands, moved, bind)
 
     return run
@@ -75,6 +78,7 @@ def _moving(*data: int) -> Operation:
 def _linear(
     arithmetic: Arithmetic, operands: list[Operand], params: Params, bind: Bind
 ) -> Expression:
+    _require_fixed(operands[1:2])  # the indices of a scatter
     return arithmetic.linear(operands, bind)
 
 
@@ -127,8 +131,7 @@ def _scattered(
     def run(
         arithmetic: Arithmetic, operands: list[Operand], params: Params, bind: Bind
     ):
-        if not is_known(operands[1]):
-            raise Refused("an index that depends on data", "Use fixed indices.")
+        _require_fixed(operands[1:2])
         whole, updates = arithmetic.together(operands[0], operands[2])
         empty = np.full(whole.shape, rest)
         waiting: dict[int, list[int]] = {}
@@ -198,6 +201,13 @@ def _exponential(arithmetic: Arithmetic, a: Operand) -> Operand:
     raise Refused("exp of a softplus", "Use jax.nn.sigmoid.")
 
 
+def _power(arithmetic: Arithmetic, a: Operand, b: Operand) -> Operand:
+    """Return a to the power of b; of a constant a > 0, exp(b log a)."""
+    if is_known(a) and np.all(a > 0):
+        return _exponential(arithmetic, arithmetic.scaled(b, np.log(a)))
+    return arithmetic.raised(a, b)
+
+
 def _tanh(arithmetic: Arithmetic, a: Operand) -> Operand:
     """Return 2σ(2a) − 1."""
     twice = arithmetic.varying(arithmetic.scaled(a, 2.0))
@@ -245,7 +255,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "square": _unary(lambda m, a: m.power(a, 2)),
     "integer_pow": lambda m, operands, params, bind: m.power(operands[0], params["y"]),
-    "pow": _binary(lambda m, a, b: m.raised(a, b)),
+    "pow": _binary(_power),
     # LayerNorm
     "div": _binary(lambda m, a, b: m.divide(a, b)),
     "sqrt": _written(nonlinear.root),
@@ -254,6 +264,7 @@ OPERATIONS: dict[str, Operation] = {
     "logistic": _written(nonlinear.logistic),
     "tanh": _unary(_tanh),
     "exp": _unary(_exponential),
+    "exp2": _unary(lambda m, a: _power(m, np.asarray(2.0), a)),
     "expm1": _unary(lambda m, a: m.add(_exponential(m, a), np.ones(()), -1.0)),
     "sign": _written(lambda r, a: nonlinear.threshold(r, a, "between")),
     "abs": _unary(lambda m, a: m.magnitude(m.varying(a))),
