@@ -9,7 +9,11 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from algoscope.construction.algorithms.algorithm import WrittenAlgorithm
-from algoscope.construction.build import Construction, WrittenLearner
+from algoscope.construction.build import (
+    COMPILED_ACTIVATIONS,
+    Construction,
+    WrittenLearner,
+)
 from algoscope.construction.compiler.numerics import DType, numerics
 from algoscope.construction.language.interpreter import Tokens
 from algoscope.construction.language.program import Program
@@ -122,6 +126,7 @@ def written(
         missing = "dim" if dim is None else "num_examples"
         raise InvalidValueError(missing, "be given", "none")
     require_choice("dtype", dtype, get_args(DType))
+    require_choice("activation", activation, COMPILED_ACTIVATIONS)
     digits = numerics(dtype, activation).digits
     program = program_of(rule, dim, num_examples, digits)
     return Construction(

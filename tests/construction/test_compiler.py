@@ -247,14 +247,14 @@ def test_registers_that_compete_with_the_pads_are_refused():
         InvalidValueError,
         "`register huge` must stay below 2e+05 in float32, got 1e+06 on the "
         "calibration's datasets. The algorithm may diverge: use a smaller learning "
-        "rate or a larger penalty, or float64.",
+        "rate or a larger penalty, `tokens` of smaller numbers, or float64.",
     ):
         compile_program(program, NARROW, tokens=tokens)
     with refuses(
         InvalidValueError,
         "`register token` must stay below 4e+08 in float64, got inf on the "
         "calibration's datasets. The algorithm may diverge: use a smaller learning "
-        "rate or a larger penalty, or float64.",
+        "rate or a larger penalty, `tokens` of smaller numbers.",
     ):
         compile_program(program, WIDE, tokens=np.inf * tokens)
 

@@ -12,7 +12,7 @@ from algoscope.construction.language.interpreter import interpret, predictions
 from algoscope.construction.language.program import Program
 from algoscope.construction.language.timesteps import PREVIOUS, SELF, Sets
 from algoscope.construction.language.values import Head, Value, constant
-from algoscope.foundation.validation import InvalidValueError
+from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
 
 pytestmark = pytest.mark.optimized  # Rounding is the matter.
 
@@ -193,3 +193,12 @@ def test_the_interpreter_refuses_tokens_that_do_not_fit(shape):
         f"`tokens` must hold up to 3 tokens of size 3, got shape {shape}.",
     ):
         interpret(empty(), np.zeros(shape))
+
+
+def test_a_number_is_no_timestep_map():
+    program = Program(2, 2)
+    with refuses(
+        InvalidTypeError,
+        "`at` must be a timestep map, got 3. Use `Single(t)` for one of them.",
+    ):
+        program.read(program.x, 3)  # pyright: ignore[reportArgumentType]

@@ -187,6 +187,7 @@ PRIMITIVES = {
     "max": lambda w, x: jnp.max(x) + jnp.min(w),
     "and": lambda w, x: jnp.where((x > 0) & ~(w > x) | (w < -1), x, w).sum(),
     "exp": lambda w, x: jnp.exp(0.5 * w @ x),
+    "exp2": lambda w, x: jnp.exp2(0.5 * w) @ x + 3.0 ** (0.2 * x[0]),
     "tanh": lambda w, x: jnp.tanh(w) @ x,
     "softmax": lambda w, x: jax.nn.softmax(w) @ x,
     "power": lambda w, x: jnp.sum(w**3 * x) + jnp.sum((1 + x**2) ** -2 * w),
@@ -194,8 +195,18 @@ PRIMITIVES = {
     "rsqrt": lambda w, x: w @ x * jax.lax.rsqrt(1 + x @ x),
     "ratio": lambda w, x: jnp.sum(w / (x + 0.1)),
     "constants": lambda w, x: w @ x / 4 + jnp.dot(jnp.arange(3.0), x),
+    "associative_scan": lambda w, x: (
+        jax.lax.associative_scan(jnp.multiply, x[:2])[1] * w[0]
+    ),
     "cumsum": lambda w, x: jnp.cumsum(w * x)[1],
     "gather": lambda w, x: jnp.roll(w, 1)[jnp.array([2, 0, 0])] @ x,
+    "scatter": lambda w, x: w.at[0].set(x[1]).at[1:].add(x[1:] * w[0]) @ x,
+    "scatter-mul": lambda w, x: w.at[jnp.array([2, 0, 2])].mul(x) @ x,
+    "scatter-mul by a constant": lambda w, x: w.at[:2].multiply(0.5).at[9].mul(2) @ x,
+    "scatter-max": lambda w, x: (w.at[1:].max(x[1:]).at[0].min(x[0])) @ x,
+    "scatter of x": lambda w, x: jnp.ones(3).at[1].mul(x[0] * w[1]).sum(),
+    "prod": lambda w, x: jnp.prod(w * x) + jnp.prod(x[:1]),
+    "all, any": lambda w, x: jnp.where(jnp.all(x > -1) | jnp.any(x > 1.5), w @ x, 0.0),
     "matrix": lambda w, x: jnp.outer(w, x)[1] @ jnp.stack([x, w, x], axis=1)[0],
     "einsum": lambda w, x: jnp.einsum("i,j,ij->", w, x, jnp.eye(3) + 1),
     "custom_jvp": lambda w, x: jax.grad(lambda w: jax.nn.relu(w @ x))(w) @ x,
@@ -260,6 +271,26 @@ def test_a_symmetric_matrix_is_kept_as_a_triangle():
     assert sizes["state1.1"] == sizes["state1.2"] == 15
 
 
+def test_a_state_may_fill_up_entry_by_entry():
+    """Here the last three examples, one more per step."""
+
+    def step(state, x, y):
+        w, X, Y, k = state
+        X, Y = X.at[k % 3].set(x), Y.at[k % 3].set(y)
+        return w + 0.1 * X.T @ (Y - X @ w), X, Y, k + 1
+
+    rule = LearningRule(
+        step,
+        lambda state, x: state[0] @ x,
+        lambda dim: (np.zeros(dim), np.zeros((3, dim)), np.zeros(3), 0),
+    )
+    tokens = draw("", 2, 5, seed=1)
+    program = program_of(rule, 2, 5)
+    assert error(predictions(program, tokens), run_rule(rule, tokens)[..., 0]) < 1e-13
+    found = outputs(compile_program(program).transformer, tokens)[:, ::2]
+    assert error(found, run_rule(rule, tokens)[..., 0]) < FLOAT64
+
+
 # What is refused.
 
 
@@ -277,6 +308,12 @@ REFUSED = {
         lambda w, x, y: w + x[jnp.where(y > 0, 1, 0)],
         "an index that depends on data",
     ),
+    "scattered": (
+        lambda w, x, y: w.at[jnp.where(y > 0, 0, 1).astype(int)].add(1.0),
+        "an index that depends on data",
+    ),
+    "not finite": (lambda w, x, y: w + x * jnp.nan, "a constant that is infinite"),
+    "infinite": (lambda w, x, y: w + x + jnp.inf, "a constant that is infinite"),
     "loop": (
         lambda w, x, y: w + jax.lax.while_loop(lambda c: c < 3, lambda c: c + 1, y),
         "a loop whose length depends on data",
@@ -326,6 +363,33 @@ def test_what_jax_cannot_trace_is_refused_with_the_line(name):
     assert f'"{name}": ' in Path(__file__).read_text().splitlines()[int(line[1]) - 1]
 
 
+FAULTY = {
+    "name": (lambda w, x, y: w + unknown, "NameError: name 'unknown'"),  # pyright: ignore
+    "shape": (lambda w, x, y: w @ jnp.ones((5, 5)), "TypeError: dot_general requires"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTY)
+def test_an_error_of_the_rule_is_told_with_its_line(name):
+    step, what = FAULTY[name]
+    with pytest.raises(InvalidValueError) as caught:
+        asc.compile(linear(step), dim=2, num_examples=2)
+    message = str(caught.value)
+    assert message.startswith(f"`step` must run without errors, got {what}")
+    line = re.search(r"test_rules\.py:(\d+): `(.*?)`\.", message)
+    assert line, message
+    assert f'"{name}": ' in Path(__file__).read_text().splitlines()[int(line[1]) - 1]
+
+
+def test_functions_that_take_other_arguments_are_refused():
+    for step, init, words in (
+        (lambda w, x: w, np.zeros, "`step` must run without errors, got TypeError: "),
+        (lambda w, x, y: w, lambda: 0.0, "`init` must run without errors, got Type"),
+    ):
+        with pytest.raises(InvalidValueError, match=words):
+            program_of(LearningRule(step, jnp.dot, init), 2, 2)
+
+
 def _drawn(w, x, y, key):
     return w - jax.random.uniform(key) * x * (w @ x - y)
 
@@ -371,6 +435,10 @@ def test_what_is_no_number_is_refused_as_a_state():
 
 
 def test_rules_that_do_not_fit_are_refused():
+    with refuses(InvalidTypeError, "`init` must hold real numbers, got complex ones."):
+        program_of(LearningRule(lambda w, x, y: w, jnp.dot, np.zeros(2, complex)), 2, 2)
+    with pytest.raises(InvalidValueError, match="one of gelu, gelu_tanh, silu, got"):
+        asc.compile(rules()["sgd"], dim=2, num_examples=2, activation="relu")
     with refuses(InvalidTypeError, "`step` must be a function, got int."):
         LearningRule(3, jnp.dot, np.zeros)  # pyright: ignore[reportArgumentType]
     with refuses(InvalidValueError, "`init` must hold at least one array, got none."):

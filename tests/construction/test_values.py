@@ -1,5 +1,7 @@
 """Linear forms obey the algebra of the matrices and vectors that they stand for."""
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -188,6 +190,21 @@ def test_what_takes_a_layer_needs_a_program_to_write_it():
         "It takes a layer: use `algoscope.construction.absolute`.",
     ):
         abs(x)
+    for compare in (lambda: x > 0, lambda: x < x, lambda: x >= 0):
+        with refuses(
+            InvalidTypeError,
+            "`sides of a comparison` must be numbers, got Value. "
+            "It takes a layer: use `algoscope.construction.above`.",
+        ):
+            compare()
+    numbers: Any = [1.0, 2.0]
+    for add in (lambda: x + numbers, lambda: numbers + x):
+        with refuses(
+            InvalidTypeError,
+            "`term of a sum` must be a value, a number, or an array of 2 of them, "
+            "got list. Sums take no layer.",
+        ):
+            add()
     with refuses(InvalidValueError, "`divisor` must not be zero, got 0."):
         _ = x / 0
 

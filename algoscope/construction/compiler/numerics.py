@@ -113,12 +113,13 @@ class Numerics:
         """
         largest, size = 0.2 * self.pad, float(np.max(np.abs(numbers), initial=0))
         if not size < largest:
+            wider = "" if self.dtype == "float64" else ", or float64"
             raise InvalidValueError(
                 name,
                 f"stay below {largest:.1g} in {self.dtype}",
                 f"{size:.3g} on the calibration's datasets",
                 "The algorithm may diverge: use a smaller learning rate or a larger "
-                "penalty, or float64.",
+                f"penalty, `tokens` of smaller numbers{wider}.",
             )
         return size
 

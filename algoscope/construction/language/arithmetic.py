@@ -52,6 +52,7 @@ class Arithmetic:
         for operand in operands:
             if isinstance(operand, Softplus):
                 raise Refused("the logarithm in a softplus", "Use its derivative only.")
+            _require_finite(operand)
         varying = [o for o in operands if not is_known(o) and o.constants() is None]
         scene: Scene = varying[0].scene if varying else "replay"
         if any(o.scene != scene for o in varying):
@@ -148,6 +149,7 @@ class Arithmetic:
                 return Softplus.of(a.a, float(factor) * a.sign, rest)
             raise Refused("the logarithm in a softplus", "Use its derivative only.")
         factor = np.asarray(factor, np.float64)
+        _require_finite(factor)
         shape = np.broadcast_shapes(a.shape, factor.shape)
         factors = np.broadcast_to(factor, shape).ravel()
         return _stretched(a, shape).scaled(factors)
@@ -278,8 +280,13 @@ class Arithmetic:
         excess = nonlinear.rectified(self.recorder, difference)
         return second.plus(excess.scaled(np.full(first.size, sign)))
 
-    def largest(self, a: Expression, axes: tuple[int, ...], sign: float) -> Any:
-        """Return the largest or smallest entry over some axes, in rounds of pairs."""
+    def folded(
+        self,
+        a: Expression,
+        axes: tuple[int, ...],
+        combine: Callable[[Any, Any], Any],
+    ) -> Any:
+        """Return all entries over some axes combined, in rounds of pairs."""
         rest = [k for k in range(len(a.shape)) if k not in axes]
         places = np.arange(a.size).reshape(a.shape).transpose(*rest, *axes)
         shape = tuple(a.shape[k] for k in rest)
@@ -291,9 +298,9 @@ class Arithmetic:
             numbers = np.arange(whole.size).reshape(whole.shape)
             first = whole.taken(numbers[:half].ravel(), (half, width))
             second = whole.taken(numbers[half : 2 * half].ravel(), (half, width))
-            both = self.larger(first, second, sign)
+            both = combine(first, second)
             last = whole.taken(numbers[2 * half :].ravel(), (count - 2 * half, width))
-            whole = joined([both, last]) if last.size else both
+            whole = joined(self.together(both, last)) if last.size else both
             whole.shape = (count - half, width)
         return whole.taken(np.arange(whole.size), shape)
 
@@ -324,6 +331,13 @@ class Arithmetic:
                     return np.logaddexp(other, 0)
                 return Softplus.of(self.varying(other))
         raise Refused("`logaddexp` of two numbers", "Use jax.nn.softplus.")
+
+
+def _require_finite(operand: Operand) -> None:
+    if is_known(operand) and not np.isfinite(operand).all():
+        raise Refused(
+            "a constant that is infinite or not a number", "Use a finite one."
+        )
 
 
 def _outer(places: list[np.ndarray]) -> tuple[int, int, int, int]:

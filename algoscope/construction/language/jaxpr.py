@@ -152,6 +152,8 @@ class JaxprRunner:
         if kind == "convert_element_type":
             _require_kept(equation.invars[0].aval.dtype, params["new_dtype"])
             return list(operands)
+        if not any(variable.aval.size for variable in equation.outvars):
+            return [np.zeros(variable.aval.shape) for variable in equation.outvars]
         if kind not in OPERATIONS:
             raise Refused(f"`{kind}`", REMEDIES.get(kind, GENERAL_REMEDY))
         key = (kind, *map(_identity, operands), repr(params))

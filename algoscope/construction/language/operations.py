@@ -4,7 +4,8 @@ Every entry of `OPERATIONS` takes the arithmetic, the operands, the parameters o
 primitive, and the primitive itself as a function of arrays.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,11 @@ from algoscope.construction.language.arithmetic import (
     Operand,
     is_known,
 )
-from algoscope.construction.language.expressions import Expression, Softplus
+from algoscope.construction.language.expressions import (
+    Expression,
+    Softplus,
+    joined,
+)
 from algoscope.construction.language.nonlinear import Refused
 
 Params = dict[str, Any]
@@ -50,6 +55,11 @@ def _written(
     )
 
 
+def _require_fixed(indices: Iterable[Operand]) -> None:
+    if not all(map(is_known, indices)):
+        raise Refused("an index that depends on data", "Use fixed indices.")
+
+
 def _moving(*data: int) -> Operation:
     """Return a primitive that moves the entries of these operands; none means all."""
 
@@ -59,9 +69,7 @@ def _moving(*data: int) -> Operation:
         if len(operands) == 1 and isinstance(operands[0], Softplus):
             return operands[0]
         moved = list(data) or list(range(len(operands)))
-        for k, operand in enumerate(operands):
-            if k not in moved and not is_known(operand):
-                raise Refused("an index that depends on data", "Use fixed indices.")
+        _require_fixed(o for k, o in enumerate(operands) if k not in moved)
         return arithmetic.moved(operands, moved, bind)
 
     return run
@@ -70,6 +78,7 @@ def _moving(*data: int) -> Operation:
 def _linear(
     arithmetic: Arithmetic, operands: list[Operand], params: Params, bind: Bind
 ) -> Expression:
+    _require_fixed(operands[1:2])  # the indices of a scatter
     return arithmetic.linear(operands, bind)
 
 
@@ -96,6 +105,66 @@ def _clamped(
 ) -> Operand:
     low, a, high = operands
     return arithmetic.larger(high, arithmetic.larger(low, a), -1.0)
+
+
+def _folded(combine: Callable[[Arithmetic, Any, Any], Any]) -> Operation:
+    """Return a reduction over some axes by what combines two arrays."""
+
+    def run(
+        arithmetic: Arithmetic, operands: list[Operand], params: Params, bind: Bind
+    ):
+        both = partial(combine, arithmetic)
+        return arithmetic.folded(arithmetic.varying(operands[0]), params["axes"], both)
+
+    return run
+
+
+def _scattered(
+    combine: Callable[[Arithmetic, Any, Any], Any], rest: float, sign: float
+) -> Operation:
+    """Return a scatter that combines entries at fixed places with updates.
+
+    An update that differs from `rest` shows its place in an array full of `rest`.
+    Updates of one place are combined one after another, others at the same time.
+    """
+
+    def run(
+        arithmetic: Arithmetic, operands: list[Operand], params: Params, bind: Bind
+    ):
+        _require_fixed(operands[1:2])
+        whole, updates = arithmetic.together(operands[0], operands[2])
+        empty = np.full(whole.shape, rest)
+        waiting: dict[int, list[int]] = {}
+        for number, unit in enumerate(np.eye(updates.size)):
+            pulse = (rest + sign * unit).reshape(updates.shape)
+            hit = np.flatnonzero(bind(empty, operands[1], pulse) != empty)
+            for place in hit.tolist():  # none if it is out of bounds
+                waiting.setdefault(place, []).append(number)
+        while waiting:
+            places = np.array(list(waiting))
+            numbers = np.array([queue.pop(0) for queue in waiting.values()])
+            waiting = {place: queue for place, queue in waiting.items() if queue}
+            shape, order = places.shape, np.arange(whole.size)
+            before = whole.taken(places, shape)
+            after = combine(arithmetic, before, updates.taken(numbers, shape))
+            order[places] = whole.size + np.arange(len(places))
+            parts = joined(arithmetic.together(whole, after))
+            whole = parts.taken(order, whole.shape)
+        return whole
+
+    return run
+
+
+def _product(arithmetic: Arithmetic, a: Operand, b: Operand) -> Operand:
+    return arithmetic.multiply(a, b)
+
+
+def _larger(arithmetic: Arithmetic, a: Operand, b: Operand) -> Operand:
+    return arithmetic.larger(a, b)
+
+
+def _smaller(arithmetic: Arithmetic, a: Operand, b: Operand) -> Operand:
+    return arithmetic.larger(a, b, -1.0)
 
 
 def _either(arithmetic: Arithmetic, a: Operand, b: Operand) -> Operand:
@@ -130,6 +199,13 @@ def _exponential(arithmetic: Arithmetic, a: Operand) -> Operand:
             found = nonlinear.logistic(recorder, a.a)
             return arithmetic.scaled(found, np.exp(gap))
     raise Refused("exp of a softplus", "Use jax.nn.sigmoid.")
+
+
+def _power(arithmetic: Arithmetic, a: Operand, b: Operand) -> Operand:
+    """Return a to the power of b; of a constant a > 0, exp(b log a)."""
+    if is_known(a) and np.all(a > 0):
+        return _exponential(arithmetic, arithmetic.scaled(b, np.log(a)))
+    return arithmetic.raised(a, b)
 
 
 def _tanh(arithmetic: Arithmetic, a: Operand) -> Operand:
@@ -171,13 +247,15 @@ OPERATIONS: dict[str, Operation] = {
     "cumsum": _linear,
     "scatter-add": _linear,
     # products
-    "mul": _binary(lambda m, a, b: m.multiply(a, b)),
+    "mul": _binary(_product),
+    "reduce_prod": _folded(_product),
+    "scatter-mul": _scattered(_product, rest=1.0, sign=1.0),
     "dot_general": lambda m, operands, params, bind: m.contract(
         *operands, params["dimension_numbers"]
     ),
     "square": _unary(lambda m, a: m.power(a, 2)),
     "integer_pow": lambda m, operands, params, bind: m.power(operands[0], params["y"]),
-    "pow": _binary(lambda m, a, b: m.raised(a, b)),
+    "pow": _binary(_power),
     # LayerNorm
     "div": _binary(lambda m, a, b: m.divide(a, b)),
     "sqrt": _written(nonlinear.root),
@@ -186,23 +264,24 @@ OPERATIONS: dict[str, Operation] = {
     "logistic": _written(nonlinear.logistic),
     "tanh": _unary(_tanh),
     "exp": _unary(_exponential),
+    "exp2": _unary(lambda m, a: _power(m, np.asarray(2.0), a)),
     "expm1": _unary(lambda m, a: m.add(_exponential(m, a), np.ones(()), -1.0)),
     "sign": _written(lambda r, a: nonlinear.threshold(r, a, "between")),
     "abs": _unary(lambda m, a: m.magnitude(m.varying(a))),
-    "max": _binary(lambda m, a, b: m.larger(a, b)),
-    "min": _binary(lambda m, a, b: m.larger(a, b, -1.0)),
+    "max": _binary(_larger),
+    "min": _binary(_smaller),
     "clamp": _clamped,
-    "reduce_max": lambda m, operands, params, bind: m.largest(
-        m.varying(operands[0]), params["axes"], 1.0
-    ),
-    "reduce_min": lambda m, operands, params, bind: m.largest(
-        m.varying(operands[0]), params["axes"], -1.0
-    ),
+    "reduce_max": _folded(_larger),
+    "reduce_min": _folded(_smaller),
+    "scatter-max": _scattered(_larger, rest=0.0, sign=1.0),
+    "scatter-min": _scattered(_smaller, rest=0.0, sign=-1.0),
     # truth
     "select_n": _selected,
     "not": _unary(lambda m, a: m.opposite(m.varying(a))),
-    "and": _binary(lambda m, a, b: m.multiply(a, b)),
+    "and": _binary(_product),
     "or": _binary(_either),
+    "reduce_and": _folded(_product),
+    "reduce_or": _folded(_either),
     "xor": _binary(_exclusive),
     "is_finite": _unary(lambda m, a: np.ones(a.shape, bool)),
 } | {

@@ -34,7 +34,11 @@ from algoscope.construction.language.values import (
     constant,
     join,
 )
-from algoscope.foundation.validation import InvalidValueError, require_at_least
+from algoscope.foundation.validation import (
+    InvalidTypeError,
+    InvalidValueError,
+    require_at_least,
+)
 
 
 @dataclass
@@ -98,6 +102,9 @@ class Program:
 
     def read(self, source: Value, at: Timesteps, name: str = "read") -> Value:
         """Return the average of `source` over the timesteps K(i)."""
+        if not isinstance(at, Timesteps):
+            remedy = "Use `Single(t)` for one of them."
+            raise InvalidTypeError("at", "be a timestep map", repr(at), remedy)
         at.average(self.time)  # rejects a map that does not fit
         if not source.terms and not np.any(source.constant):
             return source

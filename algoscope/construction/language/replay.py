@@ -229,7 +229,8 @@ class Replay:
             if in_place:
                 classes.sort()
             place = np.array([classes.index(p) if max(p) >= 0 else -1 for p in pairs])
-            if len(classes) > old.size:
+            held = [pair[0] for pair in classes if pair[0] >= 0]
+            if len(set(held)) < len(held):  # entries of one row change unalike
                 self.split[index] = place
             rows = np.array([pairs.index(each) for each in classes])
             before = spread(old, leaf.place).take(rows)

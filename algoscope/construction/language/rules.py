@@ -17,6 +17,7 @@ import numpy as np
 from jax import errors
 from jax.extend.core import ClosedJaxpr, Literal
 
+from algoscope.foundation.text import one_line
 from algoscope.foundation.validation import (
     InvalidTypeError,
     InvalidValueError,
@@ -46,6 +47,7 @@ UNTRACEABLE: dict[type[Exception], tuple[str, str]] = {
     ),
 }
 ELSEWHERE = "site-packages"  # where the code of JAX and NumPy is
+PACKAGE = Path(__file__).parents[2]  # where the code of algoscope is
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,13 +92,15 @@ class TracedRule:
     @classmethod
     def of(cls, rule: LearningRule, dim: int) -> "TracedRule":
         """Return a rule, traced for inputs of `dim` coordinates."""
-        start = rule.start(dim)
+        start = _called("init", rule.start, dim)
         paths, tree = jax.tree_util.tree_flatten_with_path(start)
         if not paths:
             raise InvalidValueError("init", "hold at least one array", "none")
         names, leaves = [], []
         for path, leaf in paths:
             name = jax.tree_util.keystr(path, simple=True, separator=".")
+            if np.iscomplexobj(leaf):
+                raise InvalidTypeError("init", "hold real numbers", "complex ones")
             try:
                 array = np.asarray(leaf)
                 inexact = not np.issubdtype(array.dtype, np.integer)
@@ -178,18 +182,34 @@ def place_of(file: str, line: int) -> str:
 
 def _traced(name: str, function: Callable[..., Any], *kinds: Any) -> ClosedJaxpr:
     """Return a function as a jaxpr, or say which line JAX cannot trace."""
+    return _called(name, jax.make_jaxpr(function), *kinds)
+
+
+def _called(name: str, function: Callable[..., Any], *args: Any) -> Any:
+    """Return what the user's code returns, or say which line of it fails, and why."""
     try:
-        return jax.make_jaxpr(function)(*kinds)
-    except tuple(UNTRACEABLE) as error:
-        what, remedy = next(v for k, v in UNTRACEABLE.items() if isinstance(error, k))
+        return function(*args)
+    except (InvalidValueError, InvalidTypeError):
+        raise
+    except Exception as error:
+        reasons = (v for k, v in UNTRACEABLE.items() if isinstance(error, k))
+        rule = "consist of what JAX can trace"
+        what, remedy = next(reasons, ("", ""))
+        if not what:
+            rule = "run without errors"
+            what = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
         own = [
             place_of(frame.filename, frame.lineno or 0)
             for frame in traceback.extract_tb(error.__traceback__)
-            if ELSEWHERE not in Path(frame.filename).parts
+            if not _is_foreign(Path(frame.filename))
         ]
-        got = f"{what} in {own[-1]}"
-        rule = "consist of what JAX can trace"
+        got = f"{what} in {own[-1]}" if own else what
         raise InvalidValueError(name, rule, got, remedy) from error
+
+
+def _is_foreign(file: Path) -> bool:
+    """Return whether code is not the user's own, but a library's or this package's."""
+    return ELSEWHERE in file.parts or PACKAGE in file.parents
 
 
 def _require_alike(after: Any, before: Any) -> None:

@@ -149,6 +149,12 @@ class Value:
         remedy = "It takes a layer: use `algoscope.construction.absolute`."
         raise InvalidTypeError("argument of abs", "be a number", "Value", remedy)
 
+    def __lt__(self, other: object) -> "Value":
+        remedy = "It takes a layer: use `algoscope.construction.above`."
+        raise InvalidTypeError("sides of a comparison", "be numbers", "Value", remedy)
+
+    __gt__ = __le__ = __ge__ = __lt__
+
     def __neg__(self) -> "Value":
         return self * -1.0
 
@@ -157,6 +163,10 @@ class Value:
             other = constant(np.full(self.size, float(other)))
         elif isinstance(other, np.ndarray):
             other = constant(other)
+        elif not isinstance(other, Value):
+            rule = f"be a value, a number, or an array of {self.size} of them"
+            got, remedy = type(other).__name__, "Sums take no layer."
+            raise InvalidTypeError("term of a sum", rule, got, remedy)
         if self.size != other.size:
             rule = f"have {self.size} components, as {self!r} has"
             raise InvalidValueError("value", rule, f"{other!r} with {other.size}")
