@@ -92,6 +92,24 @@ def product_rate(torch: Any, repeats: int = 200) -> float:
     return 2 * rows * width * inner / median(seconds)
 
 
+def shares(model: Any, torch: Any, x: Any, y: Any) -> dict[str, float]:
+    """Return the shares of a batch's time: products, attention, and all the rest."""
+    profiler = import_module("torch.profiler")
+    x, y = (torch.as_tensor(each, dtype=torch.float32) for each in (x, y))
+    with torch.no_grad():
+        model.predict_prefixes(x, y)
+        with profiler.profile(activities=[profiler.ProfilerActivity.CPU]) as profile:
+            model.predict_prefixes(x, y)
+    taken = {each.key: each.self_cpu_time_total for each in profile.key_averages()}
+    found = {
+        "products": sum(s for key, s in taken.items() if key.endswith("mm")),
+        "attention": sum(s for key, s in taken.items() if "attention" in key),
+    }
+    whole = sum(taken.values())
+    parts = {name: seconds / whole for name, seconds in found.items()}
+    return parts | {"the rest": 1 - sum(parts.values())}
+
+
 def timed(predictor: Any) -> tuple[float, asc.Identification]:
     """Return the seconds that `identify` takes, and what it finds."""
     start = time.perf_counter()
@@ -119,6 +137,7 @@ def main(options: Options) -> None:
         rates["batches"].append(rate(batched, x, y))
         rates["one at a time"].append(rate(single, x[few], y[few]))
         rates["JAX"].append(rate(learner, x, y))
+    parts = shares(model, torch, x[:64], y[:64])
     note("identifying")
     seconds: dict[str, list[float]] = {"PyTorch": [], "JAX": []}
     found: dict[str, asc.Identification] = {}
@@ -140,6 +159,9 @@ def main(options: Options) -> None:
     rows.append(["questions / s, matrix products alone", f"{limit:,.0f}"])
     rows.append(["matrix products alone / one at a time", f"{most:,.0f}×"])
     rows += [
+        [f"time of a batch, {name}", f"{each:.0%}"] for name, each in parts.items()
+    ]
+    rows += [
         [f"`identify`, {name}", f"{median(each):.1f} s, {found[name].verdict}"]
         for name, each in seconds.items()
     ]
@@ -150,7 +172,7 @@ def main(options: Options) -> None:
         for name, each in found.items()
     }
     rates["matrix products alone"] = products
-    results = {"rates": rates, "seconds": seconds, "found": verdicts}
+    results = {"rates": rates, "shares": parts, "seconds": seconds, "found": verdicts}
     settings = {"model": options.model, "rounds": options.rounds}
     write(options.out, settings, results, torch=version("torch"))
 
