@@ -49,6 +49,22 @@ def test_labels_of_any_size_are_learned(data, name, scale):
         assert found == pytest.approx(ask(name, x, y, query) * scale, rel=2e-3)
 
 
+@pytest.mark.parametrize("name", ["ols", "kaczmarz", "knn(3, weighted)"])
+@pytest.mark.parametrize("scale", [1e30, 1e-30])
+def test_one_example_of_another_size_is_learned_too(data, name, scale):
+    """The first predictions know no other example; squared, it is 0 or infinity."""
+    x, y, _ = (np.asarray(each, np.float32) for each in data)
+    x[:2], y[:2] = x[:2] * np.float32(scale), y[:2] * np.float32(scale)
+    predictor = parse_predictor(name)
+    with jax.enable_x64(False):
+        found = predictor.predict_prefixes(jnp.asarray(x), jnp.asarray(y))
+    with jax.enable_x64(True):
+        wide = (jnp.asarray(each, float) for each in (x, y))
+        expected = predictor.predict_prefixes(*wide)
+    assert found[1] != 0
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 def test_ridge_regression_on_huge_data_is_least_squares(data):
     huge = [np.asarray(each * 1e30, np.float32) for each in data]
     assert ask("ridge(0.1)", *huge) == pytest.approx(ask("ols", *huge), rel=1e-5)
