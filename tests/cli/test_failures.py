@@ -34,7 +34,7 @@ XLA = type("XlaRuntimeError", (RuntimeError,), {})
         (OverflowError("too big"), 2, "A number is too large: too big. Use smaller"),
         (BrokenProcessPool("x"), 1, "A worker process ended unexpectedly, perhaps"),
         (ModuleNotFoundError("no", name="ray"), 1, "The package ray is not installed"),
-        (ImportError("map"), 1, "A package cannot be loaded: ImportError: map. There"),
+        (ImportError("map"), 1, "A package cannot be loaded: ImportError: map"),
         (ImportError("x", name="algoscope"), 1, "This is an error of algoscope: Impor"),
         (KeyError("step"), 1, "This is an error of algoscope: KeyError: 'step' (test_"),
         (XLA("INTERNAL: odd"), 1, "This is an error of algoscope: XlaRuntimeError: "),
