@@ -40,6 +40,19 @@ def test_a_prediction_scales_with_the_data(data, name, scale):
     assert found != 0
 
 
+@pytest.mark.parametrize("name", SCALED)
+def test_inputs_that_are_hardly_more_than_zero_are_learned(data, name):
+    x, y, query = data
+    x, query = ((each * 1e-42).astype(np.float32) for each in (x, query))
+    with jax.enable_x64(True):  # with the few digits that are left
+        usual = (jnp.asarray(each.astype(float) * 1e42) for each in (x, query))
+        expected = float(
+            parse_predictor(name)(next(usual), jnp.asarray(y), next(usual))
+        )
+    found = ask(name, x, y.astype(np.float32), query)
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("scale", [1e30, 1e-30, 1e-40])
 def test_labels_of_any_size_are_learned(data, name, scale):
