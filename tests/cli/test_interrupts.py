@@ -104,6 +104,19 @@ def test_a_command_that_saves_is_not_asked_again(monkeypatch):
     assert requests.made
 
 
+def test_a_command_that_saves_for_long_says_so_once(monkeypatch, capsys):
+    monkeypatch.setattr("algoscope.cli.interrupts.PATIENCE", 0.05)
+    with stopping_on_request(is_process=True) as requests:
+        try:
+            requests.stop(signal.SIGINT, None)
+        except KeyboardInterrupt:
+            time.sleep(0.3)  # saving
+            requests.end()
+    assert capsys.readouterr().err == (
+        "Stopping: waiting for what still runs, so that it is saved.\n"
+    )
+
+
 def test_what_is_ignored_remains_so():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
