@@ -67,6 +67,12 @@ def explain(error: BaseException) -> Failure:
     if isinstance(error, ModuleNotFoundError) and _is_foreign(error.name):
         message = f"The package {error.name} is not installed, which this needs."
         return Failure(FAILED, message)
+    if isinstance(error, ImportError) and _is_foreign(error.name or ""):
+        message = (
+            f"A package cannot be loaded: {describe(error)}. There is not enough "
+            "memory, or its installation is damaged."
+        )
+        return Failure(FAILED, message)
     if type(error).__name__ == "BrokenProcessPool":
         message = (
             "A worker process ended unexpectedly, perhaps for lack of memory. "

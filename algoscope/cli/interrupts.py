@@ -26,6 +26,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
+from algoscope.cli import note
+
 INTERRUPTED = 130  # exit status
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")  # a system has not all of them
 PATIENCE = 1.0  # seconds after which a request that was lost is repeated
@@ -58,9 +60,13 @@ class Requests:
         self._over.set()
 
     def _repeat(self) -> None:
+        told = not self._is_process
         while not self._over.wait(PATIENCE):
             if not _is_unwinding():
                 _thread.interrupt_main()
+            elif not told:
+                told = True
+                note("Stopping: waiting for what still runs, so that it is saved.")
 
 
 def _is_importing(frame: FrameType | None) -> bool:

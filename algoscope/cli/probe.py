@@ -48,7 +48,8 @@ class Probe(ModuleOptions):
     out: Path = Path("probing")
     """Where results, figures and finished parts go; a rerun reuses them."""
     prefixes: tuple[int, ...] | None = None
-    """The numbers of examples n, one probe each."""
+    """The numbers of examples n, one probe each. By default those of the budget that
+    fit into the model's context."""
     layers: tuple[int, ...] | None = None
     """The layers, 0 being the input. By default all."""
     kinds: tuple[Literal["linear", "mlp"], ...] | None = None
@@ -112,12 +113,13 @@ def run_probe(command: Probe) -> None:
     from algoscope.probing.targets import find_targets, target_sizes
 
     require_directory("out", command.out)
-    config = replace(find_budget(command.budget), **command.changes)
+    learner = find_opened(command.learner, command)
+    config = find_budget(command.budget, learner.max_examples)
+    config = replace(config, **command.changes)
     if command.steps is not None and command.num_training is None:
         require_at_least("steps", command.steps, 1)
         config = replace(config, num_training=command.steps * config.batch_size)
     targets = find_targets(command.targets)
-    learner = find_opened(command.learner, command)
     controls = [_control(name, learner, command) for name in command.controls]
     task = regression_for(learner, command)
     sizes = target_sizes(targets, task)

@@ -85,15 +85,16 @@ def visible(text: object, longest: int | None = None) -> str:
     So a name from a file can neither move the cursor nor forge a line.
 
     Example:
-        >>> visible("name\\n\\x1b[2J"), visible("x" * 20, longest=8)
-        ('name\\\\n\\\\x1b[2J', 'xxxxxxx…')
+        >>> visible("name\\n\\x1b[2J"), visible("x\\n" * 20, longest=8)
+        ('name\\\\n\\\\x1b[2J', 'x\\\\nx\\\\nx…')
     """
-    shown = str(text)
+    given = str(text)
+    shown = given if longest is None else given[: longest + 1]
+    if not shown.isprintable():
+        shown = "".join(c if c.isprintable() else _escaped(c) for c in shown)
     if longest is not None and len(shown) > longest:
         shown = shown[: longest - 1] + "…"
-    if shown.isprintable():
-        return shown
-    return "".join(each if each.isprintable() else _escaped(each) for each in shown)
+    return shown
 
 
 def _escaped(character: str) -> str:

@@ -31,6 +31,7 @@ from algoscope.model.transformer import Transformer
 Tree = TypeVar("Tree")
 
 MODELS = Path(__file__).parents[1] / "models"
+FORMAT = "algoscope"
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 INNER_SIZES = "inner_sizes"  # the field of config.json, where widths of MLPs differ
 EVALUATION = "evaluation.json"  # a saved `Comparison`: the numbers of the card's table
@@ -73,8 +74,8 @@ def save_transformer(
 
     The card is written last: where there is a card, the model is complete.
     """
-    save_arrays(directory / WEIGHTS, named_leaves(transformer), {"format": "algoscope"})
-    config = {"format": "algoscope", "name": name, **shape_facts(transformer)}
+    save_arrays(directory / WEIGHTS, named_leaves(transformer), {"format": FORMAT})
+    config = {"format": FORMAT, "name": name, **shape_facts(transformer)}
     write_json(directory / CONFIG, {**config, **about})
     write_atomically(directory / CARD, card.encode())
 
@@ -99,8 +100,11 @@ def load_transformer(
     """
     config = read_json(directory / CONFIG)
     arrays, _ = load_arrays(directory / WEIGHTS, signed=signed)
+    if config.get("format") != FORMAT:
+        problem = "is not the configuration of a saved transformer"
+        raise DamagedFileError(directory / CONFIG, problem)
     with reading(directory, "does not hold a saved transformer"):
-        block = Block(**config["block"])
+        block = Block(**{"pre_norm": None, **config["block"]})
         inner_sizes = _inner_sizes_in(config)
         sizes = _sizes_of(arrays, inner_sizes)
     training = config.get("training")

@@ -26,6 +26,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from algoscope.foundation.validation import (
+    InvalidTypeError,
     require_choice,
     require_not_negative,
     require_positive,
@@ -69,6 +70,9 @@ class Block:
     precision: Precision = "any"  # that constructed weights need
 
     def __post_init__(self):
+        for name in ("pre_norm", "imaginary_timestep"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise InvalidTypeError(name, "be True or False", repr(value))
         require_choice("activation", self.activation, get_args(Activation))
         require_choice("precision", self.precision, get_args(Precision))
         require_not_negative("layer_norm_epsilon", self.layer_norm_epsilon)

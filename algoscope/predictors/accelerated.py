@@ -6,6 +6,7 @@ solve Sw = b in about the square root of its number of steps. Newton's iteration
 S itself, and squares the remaining error in every step.
 """
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -181,15 +182,19 @@ def newton_iterates(
     every step; below about 30 steps this does not matter.
     """
     gram, moment = prefix_moments(x, y)
-    square = jnp.sum((gram @ gram) ** 2, axis=(1, 2))
+    limit = -jnp.finfo(gram.dtype).minexp - 2
+    # Tiny numbers have no fourth power; a power of 2 changes no digit.
+    _, exponent = jnp.frexp(jnp.max(jnp.abs(gram), axis=(1, 2), keepdims=True))
+    scale = jnp.ldexp(jnp.ones((), gram.dtype), -jnp.clip(exponent, -limit, limit))
+    scaled = gram * jax.lax.stop_gradient(scale)
+    square = jnp.sum((scaled @ scaled) ** 2, axis=(1, 2))
     norm = jnp.sqrt(jnp.where(square > 0, square, 1))
 
     def step(inverse):
         return 2 * inverse - inverse @ gram @ inverse
 
-    return iterate(
-        step, gram / norm[:, None, None], num_steps, lambda m: apply(m, moment)
-    )
+    start = scaled / norm[:, None, None] * scale
+    return iterate(step, start, num_steps, lambda m: apply(m, moment))
 
 
 def newton(steps: int) -> LinearPredictor:

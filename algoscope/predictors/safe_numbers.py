@@ -68,9 +68,11 @@ def _as_floats(name: str, values: Any) -> np.ndarray:
 
 
 def _is_usual(values: np.ndarray) -> bool:
-    """Return whether the largest number is of a size whose powers are in no danger."""
-    largest = np.max(np.abs(values), initial=0)
-    return bool(largest == 0 or SMALLEST < largest < LARGEST)
+    """Return whether every input or label has a size whose powers are in no danger."""
+    sizes = np.abs(values)
+    if values.ndim > 1:  # the size of an input is that of its largest coordinate
+        sizes = np.max(sizes, axis=1, initial=0)
+    return bool(np.all((sizes == 0) | ((sizes > SMALLEST) & (sizes < LARGEST))))
 
 
 def _unknown(x: np.ndarray, y: np.ndarray, query: np.ndarray | None = None) -> Any:

@@ -206,17 +206,26 @@ BUDGETS: dict[str, ProbingConfig] = {
 }
 
 
-def find_budget(budget: str | ProbingConfig) -> ProbingConfig:
+def find_budget(
+    budget: str | ProbingConfig, max_examples: int | None = None
+) -> ProbingConfig:
     """Return the configuration of a budget; a configuration is returned unchanged.
 
+    Prefixes of a budget that a learner of at most `max_examples` cannot take are left
+    out.
+
     Example:
-        >>> find_budget("paper").inner_size
-        512
+        >>> find_budget("paper").inner_size, find_budget("cpu", 20).prefixes
+        (512, (1, 2, 4, 8, 16))
     """
     if isinstance(budget, ProbingConfig):
         return budget
     require_choice("budget", budget, BUDGETS)
-    return BUDGETS[budget]
+    found = BUDGETS[budget]
+    if max_examples is None or max_examples < min(found.prefixes):
+        return found
+    prefixes = tuple(n for n in found.prefixes if n <= max_examples)
+    return replace(found, prefixes=prefixes)
 
 
 @dataclass(frozen=True)

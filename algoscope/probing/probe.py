@@ -69,7 +69,7 @@ def probe(
         >>> asc.probe(learner, targets=["w_ols"], places=["query"]).targets
         ('w_ols',)
     """
-    config = find_budget(budget).at(places)
+    config = find_budget(budget, learner.max_examples).at(places)
     with shown(progress) as report:
         return _Probing(
             task or learner.task,

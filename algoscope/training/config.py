@@ -42,6 +42,7 @@ ADDED = {"loss_weights": "equal", "decay": "cosine", "start": ""}
 
 LAYER_SECONDS = 1.5e-3  # per step, for 64 sequences of 41 tokens
 FLOPS_PER_SECOND = 170e9
+MOST_PARAMETERS = 10**10  # of a transformer: 40 GB in float32
 RUN_SECONDS = 30.0  # compiling and evaluating
 
 
@@ -128,6 +129,10 @@ class TrainingConfig:
         require_at_least(
             "num_examples", self.num_examples, 2, "The first has no examples before it."
         )
+        if self.num_parameters > MOST_PARAMETERS:
+            rule = f"leave at most {MOST_PARAMETERS:,} parameters"
+            got = f"{self.hidden_size}, which makes {self.num_parameters:,}"
+            raise InvalidValueError("hidden_size", rule, got)
         for name in ("steps", "steps_per_call", "evaluate_every", "save_every"):
             require_at_least(name, getattr(self, name), 1)
         require_at_least("seed", self.seed, 0)

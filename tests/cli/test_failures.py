@@ -34,6 +34,8 @@ XLA = type("XlaRuntimeError", (RuntimeError,), {})
         (OverflowError("too big"), 2, "A number is too large: too big. Use smaller"),
         (BrokenProcessPool("x"), 1, "A worker process ended unexpectedly, perhaps"),
         (ModuleNotFoundError("no", name="ray"), 1, "The package ray is not installed"),
+        (ImportError("map"), 1, "A package cannot be loaded: ImportError: map"),
+        (ImportError("x", name="algoscope"), 1, "This is an error of algoscope: Impor"),
         (KeyError("step"), 1, "This is an error of algoscope: KeyError: 'step' (test_"),
         (XLA("INTERNAL: odd"), 1, "This is an error of algoscope: XlaRuntimeError: "),
     ],
@@ -63,6 +65,12 @@ def test_a_directory_that_was_deleted_is_named(tmp_path, monkeypatch):
     place.rmdir()
     found = explain(FileNotFoundError(errno.ENOENT, "No such file"))
     assert found == (2, "The current directory was deleted. Go to another.")
+
+
+def test_no_message_is_long_whatever_it_shows():
+    shown = visible("\x1b[2J" * 500, longest=500)
+    assert len(shown) == 500
+    assert shown.isprintable()
 
 
 def test_an_error_of_ours_names_the_versions(capsys):

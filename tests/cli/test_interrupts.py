@@ -24,6 +24,7 @@ LONG = {
     "sweep": ["sweep", "run", "--preset", "demo", "--steps", "100000", "--seed", "0"],
     "report": ["report", RESULTS, "--out", "page.html"],
     "play": ["play", "linear-d2", "--out", "page.html"],
+    "ground-truth": ["ground-truth", "--out", "learners"],
 }
 FAST = [("identify", 2.0), ("compare", 3.5), ("train", 6.0)]
 SLOW = [(name, seconds) for name in LONG for seconds in (0.6, 1.5, 3.0, 5.0, 8.0)]
@@ -49,6 +50,18 @@ def test_ctrl_c_ends_with_130(tmp_path, command, seconds):
     status, err = interrupted(command, seconds, tmp_path)
     assert status == 130, err
     assert err.splitlines()[-1].startswith("algoscope: ")
+
+
+@pytest.mark.parametrize(
+    ("before", "status"), [("default_int_handler", 130), ("SIG_IGN", 0)]
+)
+def test_ctrl_c_ends_with_130_before_the_command_is_read(before, status):
+    """Where it is ignored, as in the background of a script, it remains so."""
+    code = f"import os, signal; signal.signal(signal.SIGINT, signal.{before}); "
+    code += "import algoscope.cli.__main__; os.kill(os.getpid(), signal.SIGINT)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert ended.returncode == status
+    assert ended.stderr == (b"algoscope: interrupted.\n" if status else b"")
 
 
 @pytest.mark.slow
@@ -89,6 +102,19 @@ def test_a_command_that_saves_is_not_asked_again(monkeypatch):
             time.sleep(0.3)  # saving
             requests.end()
     assert requests.made
+
+
+def test_a_command_that_saves_for_long_says_so_once(monkeypatch, capsys):
+    monkeypatch.setattr("algoscope.cli.interrupts.PATIENCE", 0.05)
+    with stopping_on_request(is_process=True) as requests:
+        try:
+            requests.stop(signal.SIGINT, None)
+        except KeyboardInterrupt:
+            time.sleep(0.3)  # saving
+            requests.end()
+    assert capsys.readouterr().err == (
+        "Stopping: waiting for what still runs, so that it is saved.\n"
+    )
 
 
 def test_what_is_ignored_remains_so():

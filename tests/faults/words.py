@@ -68,8 +68,8 @@ LINES: dict[str, tuple[str, ...]] = {
         f"--from linear-d1 --random-layers 1 --out {OUT}/run --resume --devices 1",
     ),
     "compare": (
-        f"linear-d1 ridge(0.1) --metrics spd --num-datasets 10 --out {OUT}/c.json",
-        "ols ridge(0.1) --dim 2 --num-examples 3 --noise-variance 0.5 --json",
+        f"linear-d1 --with ridge(0.1) --metrics spd --seed 1 --out {OUT}/c.json",
+        "ols --with ridge(0.1) --dim 2 --num-examples 3 --noise-variance 0.5 --json",
     ),
     "evaluate": (f"linear-d1 --num-datasets 10 --figure {OUT}/c.png --seed 1",),
     "identify": (f"ols --dim 2 --num-examples 3 --out {OUT}/i.json --timeout 3",),

@@ -5,7 +5,7 @@ import json
 import jax
 import numpy as np
 import pytest
-from support.refusals import refuses
+from support.refusals import only_own_checks, refuses
 from support.transformers import MODERN, draw_transformer
 
 from algoscope.foundation.files import DamagedFileError, load_arrays, save_arrays
@@ -81,6 +81,37 @@ def test_a_block_with_an_unknown_choice_is_rejected(saved):
     ) as e:
         load_transformer(directory)
     assert "unexpected keyword argument 'depth'" in str(e.value)
+
+
+@pytest.mark.parametrize("value", [None, "false", 0, []])
+@pytest.mark.parametrize("name", ["pre_norm", "imaginary_timestep"])
+def test_a_choice_that_is_neither_true_nor_false_is_rejected(saved, name, value):
+    directory, _ = saved
+    change_config(directory, block={"pre_norm": True} | {name: value})
+    with (
+        only_own_checks(),
+        pytest.raises(DamagedFileError, match=f"`{name}` must be True or False, got"),
+    ):
+        load_transformer(directory)
+
+
+def test_a_block_that_does_not_say_where_it_normalizes_is_rejected(saved):
+    directory, _ = saved
+    change_config(directory, block={"activation": "gelu"})
+    with (
+        only_own_checks(),
+        pytest.raises(DamagedFileError, match="`pre_norm` must be True or False"),
+    ):
+        load_transformer(directory)
+
+
+@pytest.mark.parametrize("kind", [None, "algoscope comparison", 3])
+def test_a_configuration_of_another_format_is_rejected(saved, kind):
+    directory, _ = saved
+    change_config(directory, format=kind)
+    problem = f"{CONFIG} is not the configuration of a saved transformer"
+    with pytest.raises(DamagedFileError, match=problem):
+        load_transformer(directory)
 
 
 @pytest.mark.parametrize("name", ["layers.w_q", "w_e"])

@@ -40,6 +40,19 @@ def test_a_prediction_scales_with_the_data(data, name, scale):
     assert found != 0
 
 
+@pytest.mark.parametrize("name", SCALED)
+def test_inputs_that_are_hardly_more_than_zero_are_learned(data, name):
+    x, y, query = data
+    x, query = ((each * 1e-42).astype(np.float32) for each in (x, query))
+    with jax.enable_x64(True):  # with the few digits that are left
+        usual = (jnp.asarray(each.astype(float) * 1e42) for each in (x, query))
+        expected = float(
+            parse_predictor(name)(next(usual), jnp.asarray(y), next(usual))
+        )
+    found = ask(name, x, y.astype(np.float32), query)
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("scale", [1e30, 1e-30, 1e-40])
 def test_labels_of_any_size_are_learned(data, name, scale):
@@ -47,6 +60,22 @@ def test_labels_of_any_size_are_learned(data, name, scale):
     found = ask(name, x, (y.astype(float) * scale).astype(np.float32), query)
     if name != "lasso(0.1)":  # whose penalty is not relative to them
         assert found == pytest.approx(ask(name, x, y, query) * scale, rel=2e-3)
+
+
+@pytest.mark.parametrize("name", ["ols", "kaczmarz", "knn(3, weighted)"])
+@pytest.mark.parametrize("scale", [1e30, 1e-30])
+def test_one_example_of_another_size_is_learned_too(data, name, scale):
+    """The first predictions know no other example; squared, it is 0 or infinity."""
+    x, y, _ = (np.asarray(each, np.float32) for each in data)
+    x[:2], y[:2] = x[:2] * np.float32(scale), y[:2] * np.float32(scale)
+    predictor = parse_predictor(name)
+    with jax.enable_x64(False):
+        found = predictor.predict_prefixes(jnp.asarray(x), jnp.asarray(y))
+    with jax.enable_x64(True):
+        wide = (jnp.asarray(each, float) for each in (x, y))
+        expected = predictor.predict_prefixes(*wide)
+    assert found[1] != 0
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_ridge_regression_on_huge_data_is_least_squares(data):

@@ -383,6 +383,15 @@ def test_numbers_must_be_numbers():
         find_budget("gpu")
 
 
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_a_budget_fits_the_context_of_the_learner(budget):
+    learner = small_learner()
+    config = find_budget(budget, learner.max_examples)
+    assert max(config.prefixes) <= learner.max_examples
+    assert set(config.prefixes) < set(find_budget("paper").prefixes)
+    estimate_cost(learner, config, target_sizes=(2,))
+
+
 def test_the_cost_counts_the_forward_pass_and_the_weights_of_probes():
     learner = small_learner()
     config = replace(TINY, kinds=("linear", "mlp"))

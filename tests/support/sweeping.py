@@ -135,6 +135,11 @@ def note_trainings(path: Path) -> None:
     runs.execute = noted
 
 
+def blocks_ctrl_c(cpus: int) -> bool:
+    """Return whether this process blocks Ctrl-C."""
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
 def lose_worker(job: Job) -> Unsettled:
     """End the process that does this job."""
     os.kill(os.getpid(), signal.SIGKILL)

@@ -42,6 +42,11 @@ from algoscope.training.config import ADDED, PRESETS, TrainingConfig, preset
             "The first has no examples before it.",
         ),
         ({"steps": 0}, "`steps` must be at least 1, got 0."),
+        (
+            {"hidden_size": 10**6, "num_heads": 1, "num_layers": 2, "num_examples": 2},
+            "`hidden_size` must leave at most 10,000,000,000 parameters, got 1000000, "
+            "which makes 24,000,031,000,001.",
+        ),
         ({"seed": -1}, "`seed` must be at least 0, got -1."),
         ({"prior_variance": 0.0}, "`prior_variance` must be positive, got 0.0."),
         ({"noise_variance": -0.1}, "`noise_variance` must not be negative, got -0.1."),

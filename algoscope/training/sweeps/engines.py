@@ -19,6 +19,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -196,7 +197,13 @@ class Worker:
         # spawn: a fork of a process in which JAX runs would deadlock.
         context = multiprocessing.get_context("spawn")
         self.pool = ProcessPoolExecutor(1, mp_context=context)
-        self.process = self.pool.submit(_prepare_process, cpus).result()
+        resource_tracker.ensure_running()  # which unblocks the signal
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:  # the process starts with Ctrl-C blocked: it could not handle it yet
+            started = self.pool.submit(_prepare_process, cpus)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self.process = started.result()
 
     def kill(self) -> None:
         """End the process at once."""
@@ -207,6 +214,7 @@ class Worker:
 def _prepare_process(cpus: int) -> int:
     """Make this process a worker of the sweep that started it; return its id."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the sweep handles Ctrl-C
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     Thread(target=_end_with_parent, daemon=True).start()
     limit_threads(cpus)
     return os.getpid()

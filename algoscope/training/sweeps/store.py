@@ -7,6 +7,7 @@ otherwise:
     {"status": "diverged" or "failed", "reason": "…", "traceback": "…"}
 """
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -47,9 +48,9 @@ def read_outcome(config: TrainingConfig, directory: Path) -> Outcome | None:
     from algoscope.training.run import Run
 
     seconds = _trained_seconds(directory)
-    if Run(directory, config).finished:
-        return Outcome(config, directory, "finished", seconds=seconds)
     try:
+        if Run(directory, config).finished:
+            return Outcome(config, directory, "finished", seconds=seconds)
         record = read_json(directory / OUTCOME)
     except FileNotFoundError:
         return None
@@ -128,9 +129,11 @@ def read_sweep(configs: Sequence[TrainingConfig], store: Path) -> SweepStatus:
 def read_run(config: TrainingConfig, store: Path) -> RunStatus:
     """Return how far a run is now."""
     directory = store / config.run_id
-    if not directory.is_dir():
+    if not os.path.lexists(directory):
         return RunStatus(config, "pending")
     try:
+        if not directory.is_dir():
+            raise DamagedFileError(directory, "is not a directory")
         # The lock comes first: a run that ends between the two reads has an outcome.
         running = is_held(directory)
         known = read_outcome(config, directory)

@@ -238,7 +238,7 @@ def run_jobs(
     todo, futures = list(jobs), {}
     try:
         while todo:
-            busy = [job for job in todo if is_held(job.directory)]
+            busy = [job for job in todo if _is_busy(job)]
             free = [job for job in todo if job not in busy]
             futures.clear()
             for job in free:
@@ -264,12 +264,20 @@ def run_jobs(
     return ended
 
 
+def _is_busy(job: Job) -> bool:
+    """Return whether another process trains the run; a damaged one nobody does."""
+    try:
+        return is_held(job.directory)
+    except (OSError, InvalidValueError):
+        return False
+
+
 def _result(future: Future, job: Job) -> Outcome | Unsettled:
     """Return what a job returned; a job that lost all its workers is a failed run."""
     try:
         return future.result()
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
-        if is_held(job.directory):
+        if _is_busy(job):
             return "locked"
         return record_outcome(job.config, job.directory, "failed", reason)

@@ -8,12 +8,21 @@ from concurrent.futures import Future
 
 import pytest
 from support.refusals import refuses
-from support.sweeping import GRID, bits, caught, finish, start, statuses, wait_for
+from support.sweeping import (
+    GRID,
+    bits,
+    blocks_ctrl_c,
+    caught,
+    finish,
+    start,
+    statuses,
+    wait_for,
+)
 
 from algoscope.foundation.locks import is_held, owner
 from algoscope.foundation.validation import InvalidTypeError, InvalidValueError
 from algoscope.training.sweeps import EngineOptions
-from algoscope.training.sweeps.engines import Inline, open_engine
+from algoscope.training.sweeps.engines import Inline, Worker, open_engine
 
 ALL_FINISHED = "finished finished\n"
 
@@ -76,6 +85,20 @@ def test_ctrl_c_saves_what_is_running(engine, inline, cache, tmp_path):
     assert list(tmp_path.glob("sweeps/*.stop")) == []
     assert finish(start(tmp_path, engine, cache=cache)) == ALL_FINISHED
     assert bits(tmp_path) == inline
+
+
+def test_a_worker_starts_with_ctrl_c_blocked_and_then_ignores_it(monkeypatch):
+    worker = Worker(1)
+    with worker.pool as pool:
+        assert pool.submit(signal.getsignal, signal.SIGINT).result() == signal.SIG_IGN
+        assert not pool.submit(blocks_ctrl_c, 1).result()
+    monkeypatch.setattr(
+        "algoscope.training.sweeps.engines._prepare_process", blocks_ctrl_c
+    )
+    worker = Worker(1)
+    with worker.pool:
+        assert worker.process  # what it returned
+    assert not blocks_ctrl_c(1)
 
 
 @pytest.mark.distributed

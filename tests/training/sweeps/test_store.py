@@ -108,6 +108,10 @@ def test_one_damaged_run_is_failed_with_its_reason(tmp_path):
     (directory / "lock").unlink()
     (directory / "outcome.json").write_text("{")
     assert "outcome.json is not a readable JSON file" in read_run(TINY, tmp_path).reason
+    (tmp_path / other.run_id).touch()
+    assert read_run(other, tmp_path).reason == (
+        f"{tmp_path / other.run_id} is not a directory."
+    )
 
 
 def test_an_outcome_that_cannot_be_written_is_returned(tmp_path):

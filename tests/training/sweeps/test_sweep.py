@@ -70,6 +70,26 @@ def test_a_failed_run_stops_no_other_and_is_tried_again(tmp_path, monkeypatch):
     assert not (ended[0].directory / "outcome.json").exists()
 
 
+@pytest.mark.parametrize("part", ["", "lock"])
+def test_a_run_that_cannot_be_locked_stops_no_other(tmp_path, monkeypatch, part):
+    other = replace(TINY, seed=1)
+
+    def execute(run, **how):
+        for name in ("model.safetensors", "README.md", "evaluation.json"):
+            (run.directory / name).touch()
+
+    monkeypatch.setattr("algoscope.training.run.execute", execute)
+    if part:
+        (tmp_path / TINY.run_id / part).mkdir(parents=True)
+    else:
+        (tmp_path / TINY.run_id).touch()
+    failed, finished = train_all(
+        [TINY, other], tmp_path, engine="inline", progress=False
+    )
+    assert (failed.status, finished.status) == ("failed", "finished")
+    assert "is a directory" in failed.reason or "xists" in failed.reason
+
+
 def test_a_run_that_another_trains_is_waited_for(tmp_path, monkeypatch):
     job = Job(TINY, tmp_path, 20, False, tmp_path / "stop")
     monkeypatch.setattr("algoscope.training.sweeps.sweep.POLL", 0.01)
