@@ -1,6 +1,7 @@
 """Settings of all tests; examples in docstrings run in a user's precision."""
 
 import builtins
+import gc
 import os
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,7 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(COMPILED))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
 os.environ.setdefault("MPLBACKEND", "agg")  # figures are saved, never shown
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as XLA: workers share the cores
+gc.set_threshold(50_000, 20, 20)  # most of what is made here stays: modules, programs
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
@@ -27,12 +29,19 @@ MOST_MAPS = 20_000  # of 65,530 that Linux allows; every compiled program has so
 collect_ignore = [] if find_spec("torch") else ["algoscope/exchange/torch_model.py"]
 
 
+def pytest_collection_finish():
+    """Spare the garbage collector what was imported: it is not looked through again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _forget_programs_that_fill_memory():
     """Drop compiled programs between files: with too many, XLA crashes."""
     yield
     if MAPS.exists() and MAPS.read_bytes().count(b"\n") > MOST_MAPS:
         jax.clear_caches()
+        gc.collect()  # programs that only a cycle holds
 
 
 @pytest.fixture

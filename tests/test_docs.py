@@ -20,7 +20,13 @@ PAGES = (
     "pytorch",
     "playground",
 )
-FEWER = {"steps=5000": "steps=30", "range(2000)": "range(3)"}  # of training
+FEWER = {  # steps of training, weights, datasets, and probes
+    "steps=5000": "steps=30",
+    "range(2000)": "range(3)",
+    "width=64, layers=4, heads=4": "width=16, layers=2, heads=2",
+    "asc.identify(mine)": "asc.identify(mine, num_datasets=32)",
+    "[mine.shuffled()])": "[mine.shuffled()], places=['query'])",
+}
 NEEDED = {"pytorch": ("torch", "transformers")}  # extras
 
 

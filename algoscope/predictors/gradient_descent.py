@@ -9,6 +9,7 @@ Axes: `prefixes` of 0, 1, …, n examples; `iterates` after 0, 1, …, k steps.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -81,7 +82,17 @@ def last_iterate(
     iterates: Callable[..., Iterates], **options: Any
 ) -> Callable[[Float[Array, "examples dim"], Float[Array, " examples"]], Vectors]:
     """Return the weights after the last step, as a function of the examples."""
-    return lambda x, y: iterates(x, y, **options)[-1]
+    comparable = not any(isinstance(each, np.ndarray) for each in options.values())
+    return (Parametrized if comparable else partial)(_last, iterates, **options)
+
+
+def _last(
+    iterates: Callable[..., Iterates],
+    x: Float[Array, "examples dim"],
+    y: Float[Array, " examples"],
+    **options: Any,
+) -> Vectors:
+    return iterates(x, y, **options)[-1]
 
 
 def gd_iterates(

@@ -173,7 +173,7 @@ class LinearPredictor:
         query: Float[Array, " dim"],
         /,
     ) -> Float[Array, ""]:
-        return predict_safely(lambda x, y, q: self.weights(x, y) @ q, x, y, query)
+        return predict_safely(partial(_at_query, self), x, y, query)
 
     def influence(
         self,
@@ -188,9 +188,20 @@ class LinearPredictor:
         self, x: Float[Array, "examples dim"], y: Float[Array, " examples"], /
     ) -> Float[Array, " examples"]:
         """Return wᵢ₋₁ᵀxᵢ for i = 1, …, n."""
-        return predict_safely(
-            lambda x, y: jnp.sum(self.prefix_weights(x, y)[:-1] * x, axis=-1), x, y
-        )
+        return predict_safely(partial(_at_every_input, self), x, y)
+
+
+# Equal predictors are compiled once; else JAX compiles their loops at every call.
+
+
+@partial(jax.jit, static_argnums=0)
+def _at_query(predictor: LinearPredictor, x: Array, y: Array, query: Array) -> Array:
+    return predictor.weights(x, y) @ query
+
+
+@partial(jax.jit, static_argnums=0)
+def _at_every_input(predictor: LinearPredictor, x: Array, y: Array) -> Array:
+    return jnp.sum(predictor.prefix_weights(x, y)[:-1] * x, axis=-1)
 
 
 def name_call(family: str, *values: object, **options: object) -> str:

@@ -131,13 +131,14 @@ def test_methods_of_a_learner_can_be_compiled():
     np.testing.assert_allclose(asked, expected[3], rtol=0, atol=1e-12)
 
 
-@pytest.mark.optimized  # rounding is the matter
+# Rounding is the matter: one is compiled as users have it, and any other order of
+# operations rounds as much.
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
         ("sgd", {}),
-        ("ridge", {"penalty": 1e-3}),
+        pytest.param("ridge", {"penalty": 1e-3}, marks=pytest.mark.optimized),
         ("newton", {}),
         ("conjugate_gradients", {}),
         ("gd_attention", {}),

@@ -26,7 +26,14 @@ from support.textbook import (
     predict,
 )
 
-from algoscope.predictors import LinearPredictor, Predictor, zero
+from algoscope.predictors import (
+    CATALOG,
+    LinearPredictor,
+    Predictor,
+    parse_predictor,
+    zero,
+)
+from algoscope.predictors.protocols import Parametrized
 
 POOLED = "DiscreteBayes(3 tasks, 0.25)"  # it knows the possible weights beforehand
 
@@ -268,3 +275,25 @@ def test_a_query_that_is_not_one_input_is_rejected(predictor, shape):
     message = f"`query` must be one input of 2 coordinates, got shape {shape}."
     with refuses(ValueError, message):
         predictor(jnp.ones((0, 2)), jnp.ones(0), jnp.ones(shape))
+
+
+def test_an_equal_predictor_is_compiled_once():
+    """For data of one shape: JAX calls the function only to compile it."""
+    compiled = []
+
+    def sums(x, y, *, scale):
+        compiled.append(scale)
+        return jnp.cumsum(jnp.pad(scale * x * y[:, None], ((1, 0), (0, 0))), axis=0)
+
+    x, y = jnp.asarray(X[0]), jnp.asarray(Y[0])
+    for _ in range(3):
+        predictor = LinearPredictor("sums", Parametrized(sums, scale=0.5))
+        assert float(predictor(x, y, x[0])) == pytest.approx(float(y @ (x @ x[0]) / 2))
+        assert predictor.predict_prefixes(x, y).shape == y.shape
+    assert len(compiled) == 2  # for a query, and for every x
+
+
+@pytest.mark.parametrize("text", [e for c in CATALOG.values() for e in c.examples])
+def test_a_predictor_that_is_made_again_is_equal(text):
+    assert parse_predictor(text) == parse_predictor(text)
+    assert hash(parse_predictor(text)) == hash(parse_predictor(text))
