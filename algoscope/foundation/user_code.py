@@ -34,9 +34,9 @@ def import_object(option: str, text: str, address: str) -> Any:
         rule, remedy = "end with module:name", "For example: my_module:my_function."
         raise _rejection(option, rule, text, remedy)
     is_file = place.endswith(".py")
-    folder = Path(place).resolve().parent if is_file else Path.cwd()
     if is_file and not _exists(Path(place)):
         raise _rejection(option, "name a Python file that exists", text)
+    folder = Path(place).resolve().parent if is_file else Path.cwd()
     if str(folder) not in sys.path and ("" not in sys.path or folder != Path.cwd()):
         sys.path.insert(0, str(folder))
     try:
