@@ -114,7 +114,7 @@ class Experiment(Generic[Config]):
             config=_as_json(config),
             versions=provenance(),
             seconds=round(spent.seconds, 1),
-            findings=(*judgment.findings, *_unfinished(spent.runs)),
+            findings=(*judgment.findings, *unfinished_runs(spent.runs)),
             figures=self.draw(place.directory),
             tables=judgment.tables,
             claims=_at_budget(judgment.claims, budget),
@@ -140,7 +140,7 @@ class Experiment(Generic[Config]):
             judgment = self.judge(self.config(record.budget), directory)
             record = replace(
                 record,
-                findings=(*judgment.findings, *_unfinished(record.runs)),
+                findings=(*judgment.findings, *unfinished_runs(record.runs)),
                 tables=judgment.tables,
                 claims=_at_budget(judgment.claims, record.budget),
             )
@@ -184,7 +184,7 @@ def reproduce(
         return chosen.reproduce(budget, place)
 
 
-def _unfinished(runs: dict[str, str]) -> tuple[str, ...]:
+def unfinished_runs(runs: dict[str, str]) -> tuple[str, ...]:
     """Say how many runs the verdicts do without."""
     count = list(runs.values()).count(UNFINISHED)
     if not count:
