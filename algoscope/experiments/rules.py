@@ -125,6 +125,9 @@ RULES = (
         "is in the second half of the network in every seed",
         "one target is, or both are encoded but not all best layers are in the second "
         "half",
+        "reproduced",
+        "a probe that knows only the other target does as well for n > d, and XᵀY is "
+        "read best in the first half of the network",
     ),
     Rule(
         "fig4",
