@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from algoscope.foundation.plotting import (
     COLORS,
+    INK,
     MARKERS,
     STYLES,
     Look,
@@ -24,7 +25,8 @@ from algoscope.probing.places import place_symbol
 from algoscope.probing.result import ProbingResult
 from algoscope.probing.targets import symbol
 
-FLOOR = COLORS[3]  # of floors, which are read without the learner
+FLOOR = INK  # of floors, which are read without the learner
+KINDS = {"linear": "linear", "mlp": "MLP"}
 AXIS_LABELS = {
     "relative": "error / variance of the target",
     "error": "mean squared error per dimension",
@@ -44,15 +46,15 @@ def layers_figure(
     for panel, target in zip(panels, result.targets, strict=False):
         for index, kind in enumerate(result.kinds):
             color = COLORS[index % len(COLORS)]
-            _draw_curve(panel, result.of(target, kind), measure, color, kind)
+            name = KINDS[kind]
+            _draw_curve(panel, result.of(target, kind), measure, color, name)
             for style, control in zip(_dashes(result), result.controls, strict=True):
                 means = result.of(target, kind, control).per_layer(measure).mean
-                label = f"{kind}, best of {control}"
+                label = f"{name}, best of {control}"
                 panel.axhline(np.min(means), color=color, ls=style, lw=1, label=label)
-            for place, (name, floor) in enumerate(
-                result.floors_of(target, kind).items()
-            ):
-                style, label = (0, (1, 1 + 2 * place)), f"{kind}, {name}"
+            floors = result.floors_of(target, kind)
+            for place, (given, floor) in enumerate(floors.items()):
+                style, label = (0, (1, 1 + 2 * place)), f"{name}, {given}"
                 least = floor.per_layer(measure).mean[0]
                 panel.axhline(least, color=color, ls=style, lw=1, label=label)
         _label_layers(panel, target)
@@ -77,7 +79,7 @@ def prefixes_figure(result: ProbingResult, *, kind: str) -> Figure:
         own = result.of(target, kind)
         if 0 in own.layers:
             at_input = own.relative[:, own.layers.index(0)].mean(axis=0)
-            panel.plot(result.prefixes, at_input, "k-", lw=0.8, label="the input")
+            panel.plot(result.prefixes, at_input, "-", color="0.7", label="the input")
         for style, control in zip(STYLES, result.controls, strict=False):
             found = result.of(target, kind, control)
             label = f"{control}, layer {found.layers[found.best_layer()]}"
@@ -95,7 +97,7 @@ def prefixes_figure(result: ProbingResult, *, kind: str) -> Figure:
         panel.set_xlabel("number of examples n")
         panel.set_xscale("log", base=2)
         panel.set_ylim(bottom=0)
-    title = f"What {kind} probes of {result.learner} read, and floors"
+    title = f"What {KINDS[kind]} probes of {result.learner} read, and floors"
     return _finished(figure, panels, title, result, None)
 
 
@@ -124,7 +126,7 @@ def controls_figure(
         for index, (control, kind) in enumerate(pairs):
             color = COLORS[index % len(COLORS)]
             found = result.of(target, kind, control)
-            _draw_curve(panel, found, measure, color, f"{kind}, {control}")
+            _draw_curve(panel, found, measure, color, f"{KINDS[kind]}, {control}")
         _label_layers(panel, target)
     return _finished(figure, panels, f"Controls of {result.learner}", result, axes)
 
@@ -163,7 +165,7 @@ def attention_figure(
         title = f"{symbol(target)}, layer {found.layers[best]}"
         axes.set_title(title, fontsize=10)
         figure.colorbar(image, ax=axes, label="α / its largest for n")
-    return _titled(figure, f"Where {kind} probes of {result.learner} look")
+    return _titled(figure, f"Where {KINDS[kind]} probes of {result.learner} look")
 
 
 def _panels(
@@ -210,15 +212,23 @@ def _finished(
     result: ProbingResult,
     given: Axes | None,
 ) -> Figure:
-    """Add the legend and, unless axes were given, the title."""
+    """Add the title and one legend, or one for each panel where they differ."""
     if given is not None:
         given.legend(fontsize=7)
         return figure
     handles, labels = panels[-1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8)
-    repeats = result.config["repeats"]
+    if all(panel.get_legend_handles_labels()[1] == labels for panel in panels):
+        figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8)
+    else:
+        for panel in panels:
+            below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18)}
+            panel.legend(ncols=2, fontsize=7, **below)
+        width, height = figure.get_size_inches()
+        figure.set_size_inches(width, height + 0.11 * len(labels))
     sizes = f"d = {result.dim}, {result.config['num_training']:,} datasets"
-    return _titled(figure, f"{title}  ({sizes}, {repeats} repeats)")
+    repeats = result.config["repeats"]
+    more = f", {repeats} repeats" if repeats > 1 else ""
+    return _titled(figure, f"{title}  ({sizes}{more})")
 
 
 def _titled(figure: Figure, title: str) -> Figure:
