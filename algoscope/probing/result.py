@@ -41,8 +41,8 @@ class ProbingResult(SavedResult):
     Example:
         >>> import algoscope as asc
         >>> found = asc.ProbingResult.load("results/fig4")
-        >>> found.of("w_ols", kind="mlp").layers
-        (0, 1, 2, 3, 4, 5, 6, 7, 8)
+        >>> found.of("w_ols", kind="mlp", place="labels").layers
+        (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
     """
 
     kind: ClassVar[str] = "probing"

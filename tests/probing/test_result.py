@@ -1,5 +1,6 @@
 """A probing result answers in words, in rows and in figures 4 and 5."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -166,12 +167,20 @@ def test_new_fields_are_saved_and_floors_are_drawn(tmp_path, rng):
         loaded.of("moment", "linear", place="query")
 
 
-def test_results_that_were_saved_without_places_and_floors_load():
-    saved = Path(__file__).parents[2] / "results" / "fig4"
-    found = ProbingResult.load(saved)
-    assert found.of("w_ols", "mlp").place == found.places[0]
-    assert found.of("w_ols", "mlp").per_layer().mean.shape == (9,)
-    assert prefixes_figure(found, kind="mlp").axes
+def test_results_that_were_saved_without_places_and_floors_load(rng, tmp_path: Path):
+    before = result(rng)
+    before.save(tmp_path)
+    fields = json.loads((tmp_path / ProbingResult.file).read_text())
+    del fields["floors"]
+    for each in fields["measurements"]:
+        del each["place"]
+    (tmp_path / ProbingResult.file).write_text(json.dumps(fields))
+    found = ProbingResult.load(tmp_path)
+    assert found.of("moment", "linear").place == "learned"
+    np.testing.assert_array_equal(
+        found.of("moment", "linear").error, before.of("moment", "linear").error
+    )
+    assert prefixes_figure(found, kind="linear").axes
 
 
 # Words and rows.
