@@ -88,8 +88,9 @@ def visible(text: object, longest: int | None = None) -> str:
         >>> visible("name\\n\\x1b[2J"), visible("x\\n" * 20, longest=8)
         ('name\\\\n\\\\x1b[2J', 'x\\\\nx\\\\nx…')
     """
-    given = str(text)
-    shown = given if longest is None else given[: longest + 1]
+    shown = str(text)
+    if longest is not None:
+        shown = shown[: longest + 1]
     if not shown.isprintable():
         shown = "".join(c if c.isprintable() else _escaped(c) for c in shown)
     if longest is not None and len(shown) > longest:

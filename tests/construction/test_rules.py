@@ -327,18 +327,23 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_no_layer_computes_is_refused_with_the_line(name):
-    step, what = REFUSED[name]
+def refusal_of(step) -> tuple[str, str, str]:
+    """Return the message that refuses a step, its quotation, and the line it names."""
     with pytest.raises(InvalidValueError) as caught:
         asc.compile(linear(step), dim=2, num_examples=2)
     message = str(caught.value)
-    assert message.startswith("`step` must consist of what layers can compute, got")
-    assert what in message
     line = re.search(r"test_rules\.py:(\d+): `(.*?)`\.", message)
     assert line, message
-    source = Path(__file__).read_text().splitlines()[int(line[1]) - 1]
-    assert line[2].rstrip(".") in source
+    return message, line[2], Path(__file__).read_text().splitlines()[int(line[1]) - 1]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_no_layer_computes_is_refused_with_the_line(name):
+    step, what = REFUSED[name]
+    message, quoted, source = refusal_of(step)
+    assert message.startswith("`step` must consist of what layers can compute, got")
+    assert what in message
+    assert quoted.rstrip(".") in source
 
 
 UNTRACEABLE = {
@@ -353,14 +358,10 @@ UNTRACEABLE = {
 @pytest.mark.parametrize("name", UNTRACEABLE)
 def test_what_jax_cannot_trace_is_refused_with_the_line(name):
     step, what, remedy = UNTRACEABLE[name]
-    with pytest.raises(InvalidValueError) as caught:
-        asc.compile(linear(step), dim=2, num_examples=2)
-    message = str(caught.value)
+    message, _, source = refusal_of(step)
     assert message.startswith(f"`step` must consist of what JAX can trace, got {what}")
     assert remedy in message
-    line = re.search(r"test_rules\.py:(\d+): `(.*?)`\.", message)
-    assert line, message
-    assert f'"{name}": ' in Path(__file__).read_text().splitlines()[int(line[1]) - 1]
+    assert f'"{name}": ' in source
 
 
 FAULTY = {
@@ -372,13 +373,9 @@ FAULTY = {
 @pytest.mark.parametrize("name", FAULTY)
 def test_an_error_of_the_rule_is_told_with_its_line(name):
     step, what = FAULTY[name]
-    with pytest.raises(InvalidValueError) as caught:
-        asc.compile(linear(step), dim=2, num_examples=2)
-    message = str(caught.value)
+    message, _, source = refusal_of(step)
     assert message.startswith(f"`step` must run without errors, got {what}")
-    line = re.search(r"test_rules\.py:(\d+): `(.*?)`\.", message)
-    assert line, message
-    assert f'"{name}": ' in Path(__file__).read_text().splitlines()[int(line[1]) - 1]
+    assert f'"{name}": ' in source
 
 
 def test_functions_that_take_other_arguments_are_refused():
